@@ -48,12 +48,12 @@ _PERMANENT = re.compile("(syntax|protocol) error")
 PAUSES = (60.0, 120.0, 300.0)
 """Seconds before the second, third and fourth attempt; the last also before any further one."""
 
+_REPEATS = (5.0, 15.0, *PAUSES)
+"""The same between attempts of a command that failed at the server, maybe for a moment only."""
+
 _LOGINS = 3
 _CLOSING = 10.0
 """Seconds to wait until FLARE has closed a session."""
-
-_ABORT_PATIENCE = 3.0
-"""Seconds to wait for the server when a job is aborted because this command ends."""
 
 SILENT = 60.0
 """Seconds without a heartbeat after which a site counts as gone. Sites send one every 10."""
@@ -89,7 +89,8 @@ class FlareSession:
         patience: Seconds to wait later, when the server is not reachable or a command failed there.
             Default 60.
         on_wait: Called with a message whenever a wait begins. Default: no message.
-        pauses: Seconds between attempts of a command that failed at the server. Default `PAUSES`.
+        pauses: Seconds between attempts of a command that failed at the server. Default: 5 and 15,
+            then `PAUSES`.
         study: FLARE's study to work in. Default "default", which every network has.
 
     Example:
@@ -101,7 +102,7 @@ class FlareSession:
     timeout: float = 60.0
     patience: float = 60.0
     on_wait: Callable[[str], None] = lambda text: None
-    pauses: Sequence[float] = PAUSES
+    pauses: Sequence[float] = _REPEATS
     study: str = DEFAULT_STUDY
     _session: Session | None = field(default=None, init=False)
 
@@ -213,22 +214,23 @@ class FlareSession:
 
         Args:
             job_id: The job; nothing happens if it is not running.
-            patience: Seconds to wait at most. Default 3.
+            patience: Seconds to wait for the server, and until the job has ended. Default 3, because
+                whoever interrupts a command waits for it.
 
         Returns:
             The job's status then; it starts with "FINISHED" if the job has ended.
 
         Raises:
-            SessionError: The server could not abort it, or does not answer within 3 seconds.
+            SessionError: The server could not abort it, or does not answer in that time.
         """
         deadline = time.monotonic() + patience
         while True:
             try:
                 with suppress(api_spec.JobNotRunning, api_spec.JobNotFound):
-                    self._ask(lambda session: session.abort_job(job_id), True, _ABORT_PATIENCE)
+                    self._ask(lambda session: session.abort_job(job_id), True, patience)
             except _SERVER_FAULTS as error:
                 raise SessionError(f"the server could not abort it: {error}") from error
-            meta = self._ask(lambda session: session.get_job_meta(job_id), patience=_ABORT_PATIENCE)
+            meta = self._ask(lambda session: session.get_job_meta(job_id), patience=patience)
             status = str(meta["status"])
             if status.startswith("FINISHED") or time.monotonic() > deadline:
                 return status

@@ -40,7 +40,7 @@ _QUIET = 10.0
 _HEARTBEAT = 60.0
 """Seconds after which the reason why a job waits is reported again, although unchanged."""
 
-_LATE = 5.0
+_LATE = 30.0
 """Seconds in which FLARE adds the reason of a failed start, after it has set the status."""
 
 _UNANSWERED = 3

@@ -36,7 +36,7 @@ MARK = "surgagg_poc.yml"
 """In a POC's folder: its project file. It is written first, and identifies the folder as a POC."""
 
 _KITS = "system"
-_ABORTING = 20.0
+_ABORTING = 60.0
 """Seconds that running jobs have to end when the system is stopped."""
 
 _FLARE_VARIABLES = ("NVFLARE_STARTUP_KIT_DIR", "NVFL_WORKSPACE", "NVFLARE_HOME")
@@ -328,12 +328,12 @@ class PocSystem:
         if port is not None and not own:
             check_free(port)
 
-    def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 60.0) -> None:
+    def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 120.0) -> None:
         """Start server and sites, and wait until all sites are connected.
 
         Args:
             environment: Variables for the services, in addition to those of `environment`.
-            timeout: Seconds to wait for the server, and again for the sites. Default 60.
+            timeout: Seconds to wait for the server, and again for the sites. Default 120.
 
         Raises:
             PocError: The POC is not prepared, is running already, or a service did not start. In

@@ -45,6 +45,10 @@ SERVER = "workspace"
 SITES = "sites"
 """In the folder of a run in a POC: the sites' own files, which they do not send."""
 
+STATES = "SURGAGG_SITE_STATES"
+"""Environment variable for FLARE's simulator: JSON, site -> absolute path of the `checkpoint_folder`
+of an earlier run with which it starts."""
+
 
 class JobFailedError(RuntimeError):
     """A job failed; the message gives the reason, and what to do or which log to read."""

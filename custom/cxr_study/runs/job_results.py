@@ -89,8 +89,9 @@ def json_lines(path: Path | zipfile.Path) -> list[dict[str, Any]]:
     Args:
         path: The file; a missing one has no lines.
     """
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-    found = []
+    text, found = "", []
+    with suppress(FileNotFoundError):  # also if FLARE removes it at this moment
+        text = path.read_text(encoding="utf-8", errors="replace")
     for line in text.splitlines():
         with suppress(json.JSONDecodeError):
             found.append(json.loads(line))

@@ -3,20 +3,30 @@
 Arguments are those of `nvflare simulator`. Two race conditions in FLARE 2.9 are patched, by which a
 run ends early or never ends if several simulators start at the same time: see `reserve_ports` and
 `run_site`. Two waits of the server after the last site has ended, of up to 3 s each, are shortened:
-see `Monitor` and `Server`.
+see `Monitor` and `Server`. Sites start with the states of an earlier run, see `restore`.
 """
 
 from __future__ import annotations
 
 import copy
+import json
+import os
 import runpy
+import shutil
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from nvflare.fuel.f3.mpm import MainProcessMonitor
 from nvflare.private.fed.app.deployer import simulator_deployer
 from nvflare.private.fed.app.simulator import simulator_runner
+
+from cxr_study.runs.finished_run import STATES, checkpoint_folder
+from surgical_aggregation.site.site_memory import BEST_FILE, LAST_FILE
+
+_START_SECONDS = 300.0
+"""Seconds in which a site's process must connect; FLARE's 60 are few where many start at once."""
 
 _reserved: list[socket.socket] = []
 """Sockets that keep the ports reserved until this process ends."""
@@ -47,7 +57,7 @@ _do_one_task = simulator_runner.SimulatorClientRunner.do_one_task
 def run_site(
     runner: simulator_runner.SimulatorClientRunner, client: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Run a site's process with its own name; replaces FLARE's `do_one_task`.
+    """Run a site's process, with its own name and state; replaces FLARE's `do_one_task`.
 
     FLARE's threads, one per site, write the site's name into a shared dictionary and send it to the
     process. A process can get the name of another site, which then participates twice while its own
@@ -55,7 +65,22 @@ def run_site(
     """
     own = copy.copy(runner)
     own.build_ctx = dict(runner.build_ctx)
+    restore(client.client_name, Path(runner.args.workspace))
+    kwargs["timeout"] = max(kwargs.get("timeout", 0.0), _START_SECONDS)
     return _do_one_task(own, client, *args, **kwargs)
+
+
+def restore(site: str, workspace: Path) -> None:
+    """Copy a site's state of an earlier run into the workspace, which FLARE has emptied.
+
+    Args:
+        site: Its name; if `STATES` does not have it, nothing is copied.
+        workspace: The simulator's.
+    """
+    target = checkpoint_folder(workspace, site)
+    earlier = json.loads(os.environ.get(STATES, "{}")).get(site)
+    if earlier and not target.exists():
+        shutil.copytree(earlier, target, ignore=shutil.ignore_patterns(".*", LAST_FILE, BEST_FILE))
 
 
 class Monitor:

@@ -6,10 +6,10 @@ sites are watched, and the run ends with the reason.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -26,9 +26,8 @@ from nvflare.job_config.api import FedJob
 from cxr_study.jobs.flare_job import allow_classes
 from cxr_study.jobs.job import Job
 from cxr_study.runs import run_failure
-from cxr_study.runs.finished_run import JobFailedError, checkpoint_folder, server_folder
+from cxr_study.runs.finished_run import STATES, JobFailedError, server_folder
 from cxr_study.runs.job_results import RecordEvent, read_events
-from surgical_aggregation.site.site_memory import BEST_FILE, LAST_FILE
 from surgical_aggregation.wire.headers import SIMULATED_JOB
 
 LOG_FILE = "simulator.log"
@@ -66,7 +65,8 @@ def simulate(
         job: Job folder.
         workspace: New folder for FLARE. The log is the file <workspace>-simulator.log.
         environment: Environment variables for the job, in addition to those of this process.
-        states: Site -> its checkpoint folder of an earlier run, which is restored. Default: none.
+        states: Site -> its checkpoint folder of an earlier run, which is restored before the site
+            starts. Default: none.
         watch: Called about twice a second with the job's events so far. An exception that it raises
             ends the run.
 
@@ -115,7 +115,7 @@ class _WatchedJob(FedJob):
                 command,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.environment},
+                env={**os.environ, **self.environment, STATES: self._states()},
                 start_new_session=True,  # an interrupt in the terminal reaches this process only
             )
             family: set[psutil.Process] = set()
@@ -133,17 +133,12 @@ class _WatchedJob(FedJob):
     def _monitor(self, process: subprocess.Popen[bytes], family: set[psutil.Process]) -> None:
         """Watch the simulator until it ends or fails; add all processes it starts to `family`."""
         workers: dict[psutil.Process, str] = {}
-        waiting, first_gone = self.states, math.inf
+        first_gone = math.inf
         while process.poll() is None and not _has("failed", events := self._events()):
             for member in _descendants(process):
                 family.add(member)
                 if member not in workers and (site := _worker_site(member)):
                     workers[member] = site
-            # FLARE empties the workspace first. A site reads its state with its first task, seconds
-            # after its process has started.
-            if waiting and (self.workspace / "server").is_dir():
-                _restore(waiting, self.workspace)
-                waiting = {}
             self.watch(events)
             if gone := _gone(workers) or _lost(self.workspace):
                 first_gone = min(first_gone, time.monotonic())
@@ -154,7 +149,10 @@ class _WatchedJob(FedJob):
                         raise SimulationError(self._message(reason))
                     killed = f"the process of {', '.join(gone)} is gone. Was it killed?"
                     raise LostSiteError(self._message(killed))
-            time.sleep(0.05 if waiting else 0.5)
+            time.sleep(0.5)
+
+    def _states(self) -> str:
+        return json.dumps({site: str(folder.absolute()) for site, folder in self.states.items()})
 
     def _events(self) -> list[RecordEvent]:
         return read_events(server_folder(self.workspace))
@@ -175,16 +173,6 @@ class _WatchedJob(FedJob):
 
     def _message(self, reason: str) -> str:
         return f"the job failed: {reason}\nThe log is {self.log}"
-
-
-def _restore(states: Mapping[str, Path], workspace: Path) -> None:
-    """Copy sites' states into a workspace; each appears complete, by an atomic rename."""
-    for site, folder in states.items():
-        target = checkpoint_folder(workspace, site)
-        partial = target.with_name(f".{target.name}")
-        ignored = shutil.ignore_patterns(".*", LAST_FILE, BEST_FILE)
-        shutil.copytree(folder, partial, ignore=ignored)
-        partial.rename(target)
 
 
 def _gone(workers: dict[psutil.Process, str]) -> list[str]:
@@ -230,10 +218,10 @@ def _stop(process: subprocess.Popen[bytes], family: set[psutil.Process]) -> None
     """End all remaining processes of the simulator; each worker has its own process group."""
     remaining = family | _descendants(process)
     process.terminate()
-    for send_signal in (psutil.Process.terminate, psutil.Process.kill):
+    for send_signal, seconds in ((psutil.Process.terminate, 1), (psutil.Process.kill, 60)):
         for member in remaining:
             with suppress(psutil.NoSuchProcess):
                 send_signal(member)
-        _, remaining = psutil.wait_procs(remaining, timeout=1)
+        _, remaining = psutil.wait_procs(remaining, timeout=seconds)
     process.kill()
     process.wait()

@@ -4,6 +4,7 @@ Each is reproduced with FLARE's own, too: where that fails, FLARE has mended it,
 """
 
 import inspect
+import json
 import pickle
 import runpy
 import shutil
@@ -22,6 +23,7 @@ from nvflare.private.fed.server.fed_server import FederatedServer
 from nvflare.private.fed.simulator.simulator_server import SimulatorServer
 
 from cxr_study.runs import patched_simulator
+from cxr_study.runs.finished_run import STATES, checkpoint_folder
 
 
 def test_no_other_program_gets_a_reserved_port_but_a_site_listens_on_it_as_flare_does():
@@ -54,7 +56,7 @@ def test_each_site_receives_its_own_name(tmp_path, monkeypatch, run_site, names)
     runner = flares("", given, [], {}, given, shared)
 
     def send(data):  # when all sites are about to
-        sending.wait(timeout=10)
+        sending.wait(timeout=60)
         received.append(pickle.loads(pickle.dumps(data))["build_ctx"]["client_name"])
 
     process = SimpleNamespace(send=send, recv=Mock(side_effect=EOFError))
@@ -71,6 +73,29 @@ def test_each_site_receives_its_own_name(tmp_path, monkeypatch, run_site, names)
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(start, sites))
     assert len(received) == 2 and len({*received}) == names and {*received} <= {*sites}
+
+
+def test_a_site_starts_with_its_state_of_an_earlier_run(tmp_path, monkeypatch):
+    earlier, workspace = tmp_path / "earlier", tmp_path / "workspace"
+    earlier.mkdir()
+    for name in ("site_state.npz", "site_state_before.npz", "site_best.npz", ".half"):
+        (earlier / name).write_text("of the earlier run")
+    monkeypatch.setenv(STATES, json.dumps({"south": str(earlier)}))
+    started = Mock(side_effect=lambda *_, **__: list(workspace.rglob("*.npz")))
+    monkeypatch.setattr(patched_simulator, "_do_one_task", started)
+    runner = SimpleNamespace(args=SimpleNamespace(workspace=str(workspace)), build_ctx={})
+
+    def start(site):
+        client = SimpleNamespace(client_name=site)
+        return patched_simulator.run_site(runner, client, timeout=60.0)
+
+    state = checkpoint_folder(workspace, "south")
+    assert start("north") == []
+    assert {*start("south")} == {state / "site_state.npz", state / "site_state_before.npz"}
+    assert started.call_args.kwargs["timeout"] == 300.0
+    (state / "site_state.npz").write_text("newer")
+    start("south")
+    assert (state / "site_state.npz").read_text() == "newer"
 
 
 def test_the_server_does_not_wait_for_what_is_under_way_but_has_time_to_clean_up(monkeypatch):
