@@ -214,8 +214,8 @@ class FlareSession:
 
         Args:
             job_id: The job; nothing happens if it is not running.
-            patience: Seconds to wait for the server, and until the job has ended. Default 3, because
-                whoever interrupts a command waits for it.
+            patience: Seconds to wait for the server, and until the job has ended. Default 3: a
+                command that is interrupted ends soon.
 
         Returns:
             The job's status then; it starts with "FINISHED" if the job has ended.

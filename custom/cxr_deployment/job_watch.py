@@ -38,13 +38,15 @@ _QUIET = 10.0
 """Seconds after a change of status without queries: a starting job logs an error for each."""
 
 _HEARTBEAT = 60.0
-"""Seconds after which the reason why a job waits is reported again, although unchanged."""
+"""Seconds after which the reason why a job waits is reported again, although unchanged, and a job
+that no longer answers is queried again."""
 
 _LATE = 30.0
 """Seconds in which FLARE adds the reason of a failed start, after it has set the status."""
 
 _UNANSWERED = 3
-"""Unanswered queries in a row after which a job that answered before is taken to be ending."""
+"""Unanswered queries in a row after which a job that answered before is probably ending: each
+further one would log an error at the server."""
 
 TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
 """FLARE 2.9's scheduler: number of attempts; first and longest pause between them, seconds. Each
@@ -155,10 +157,11 @@ def _query_progress(session: FlareSession, job_id: str) -> Iterator[Progress | N
     begin, answered, unanswered = time.monotonic() + _QUIET, False, 0
     while True:
         stats = None
-        ending = answered and unanswered == _UNANSWERED
-        if time.monotonic() >= begin and not ending:
+        if time.monotonic() >= begin:
             stats = session.stats(job_id).get(RunRecord.__name__)
             answered, unanswered = answered or bool(stats), 0 if stats else unanswered + 1
+            if answered and unanswered >= _UNANSWERED:
+                begin = time.monotonic() + _HEARTBEAT
         yield Progress(stats["rounds"], stats["best"], stats["stopped"]) if stats else None
 
 

@@ -328,7 +328,9 @@ class PocSystem:
         if port is not None and not own:
             check_free(port)
 
-    def start(self, environment: Mapping[str, str] | None = None, *, timeout: float = 120.0) -> None:
+    def start(
+        self, environment: Mapping[str, str] | None = None, *, timeout: float = 120.0
+    ) -> None:
         """Start server and sites, and wait until all sites are connected.
 
         Args:

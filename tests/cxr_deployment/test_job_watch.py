@@ -90,6 +90,14 @@ def test_a_job_is_asked_while_it_may_answer(monkeypatch, looks, stats, quiet, ro
     assert seen == Progress(*rounds[-1:])
 
 
+def test_a_job_that_no_longer_answers_is_asked_again_after_a_while(monkeypatch):
+    monkeypatch.setattr(job_watch, "_QUIET", 0.0)
+    monkeypatch.setattr(job_watch, "_HEARTBEAT", 0.0)
+    stats, shown = [RECORD, *[{}] * job_watch._UNANSWERED, FIFTH], []
+    watch(session(["RUNNING"] * len(stats) + [DONE], stats), "job", shown.append, print)
+    assert [now.rounds for now in shown] == [1, 5]
+
+
 def test_a_job_is_looked_at_less_often_while_it_does_not_change(monkeypatch):
     monkeypatch.setattr(job_watch, "POLL", 1.0)
     monkeypatch.setattr(job_watch, "_QUIET", 0.0)

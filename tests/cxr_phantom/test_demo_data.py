@@ -48,7 +48,7 @@ class TestStudy:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         how = {"stdout": pipe, "stderr": pipe, "text": True, "env": env}
         asking = [subprocess.Popen(command, **how) for _ in range(2)]
-        output = [process.communicate(timeout=60) for process in asking]
+        output = [process.communicate(timeout=300) for process in asking]
         assert [process.returncode for process in asking] == [0, 0], output
         assert output[0][0] == output[1][0]
         assert sum("writing the phantom" in notice for _, notice in output) == 1

@@ -81,7 +81,7 @@ def answers(network):
                     found[guarded, kind, site] = ask(kit, kind, *what, timeout)
             made = deployed.rounds(network, job_id)  # the guards do not disturb the job
             deployed.until(lambda job=job_id, made=made: deployed.rounds(network, job) > made)
-            session.abort(job_id)
+            session.abort(job_id, 60.0)
         network.stop()
         resources.write_text(whole)
     return found

@@ -26,13 +26,19 @@ from cxr_study.runs.finished_run import finished_run
 from simulated import TWO
 from typed import answer
 
-CODE = (
-    # A shell's background jobs ignore interrupts, and so would what they start.
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from cxr_study.cli import start; print('begun', flush=True); start()"
-)
+CODE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+class Begun:  # when it imports, it has its handlers of signals
+    def find_spec(self, name, *_):
+        if name == "cxr_study.cli.main":
+            print("begun", flush=True)
+sys.meta_path.insert(0, Begun())
+from cxr_study.cli import start
+start()
+"""
 
-SOON = 10.0
+SOON = 60.0
 """Seconds in which a command ends that was sent a signal."""
 
 
@@ -122,6 +128,10 @@ def server_process(system):
 def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
     """No file of its process grows meanwhile: it can note nobody's command, and so does none."""
     server, waits = server_process(system), []
+    reason = "cannot do what lead@university.org asks: error: Exception Occurred: OSErr"
+
+    def said(begun):
+        return any(reason in wait for wait in waits[begun:])
 
     def limit(size):
         server.rlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
@@ -137,14 +147,12 @@ def test_a_full_disk_at_the_server_is_waited_out(system, job, tmp_path):
             with ThreadPoolExecutor(1) as pool:
                 try:
                     answered = pool.submit(ask)
-                    while len(waits) == begun and not answered.done():
+                    while not said(begun) and not answered.done():
                         time.sleep(0.1)
                 finally:
                     limit(resource.RLIM_INFINITY)
                 answered.result(60)
-            assert len(waits) > begun
-        reason = "cannot do what lead@university.org asks: error: Exception Occurred: OSErr"
-        assert reason in waits[0]
+            assert said(begun)
         submitted = [meta["job_id"] for meta in session.jobs()]
         assert len(submitted) == len({*submitted}) == 2  # none twice
         deployed.wait(session, submitted[1])
@@ -173,7 +181,7 @@ def test_the_site_whose_process_was_killed_is_named(system, job, hand, task):
 
 def test_a_site_that_is_rebooted_takes_part_in_the_job_that_continues(system, job, tmp_path):
     """It cannot rejoin the job, which ends after `site_silence`, or at once if it says goodbye."""
-    made = job(["south:1:hold"], site_silence=8)
+    made = job(["south:1:hold"], site_silence=20)
 
     def reboot():
         deployed.until((tmp_path / "struck/south-1-hold").exists, 180)
@@ -184,7 +192,7 @@ def test_a_site_that_is_rebooted_takes_part_in_the_job_that_continues(system, jo
         rebooted = pool.submit(reboot)
         output = run(system, made)
         rebooted.result()
-    assert re.search("south: no heartbeat for 8 s|a process at south ended", output)
+    assert re.search("south: no heartbeat for 20 s|a process at south ended", output)
     first, second = finished_run(tmp_path).servers
     assert [job_results.rounds_run(server) for server in (first, second)] == [1, 2]
 
@@ -196,15 +204,14 @@ def test_a_job_is_watched_from_its_id_and_again_from_its_folder(system, job, tmp
         out = ("watch", job_id, "--kit", system.lead, "--out", tmp_path / "out")
         with command(*out) as watching:
             deployed.until((tmp_path / "struck/south-1-hold").exists, 180)
-            while "training: round 1" not in watching.stdout.readline():
-                pass
+            assert any("training: round 1" in line for line in watching.stdout)
             text = ended(watching, signal.SIGTERM)
         assert f"job {job_id} continues without this command" in text
         assert session.meta(job_id)["status"] == "RUNNING"
         server_process(system).kill()
     text = answer("deploy", "watch", tmp_path / "out", "--kit", system.lead, "--retries", 0, code=1)
     assert "the server was restarted while it ran" in text
-    system._wait(system.project, 60)
+    system._wait(system.project, 300)
     text = " ".join(answer("deploy", "status", "--kit", system.lead).split())
     assert re.search(r"server: up since [-\d]+ [\d:]+; FLARE 2\.9\.\d; [\d,]+ MB free", text), text
     assert re.search(r"north: connected, last seen \d+ s ago; FLARE 2\.9", text)

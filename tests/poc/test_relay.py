@@ -93,7 +93,7 @@ def test_only_the_relay_is_connected_to_the_server_and_all_sites_to_the_relay(ne
 
 def test_a_relay_takes_nobody_without_a_certificate_of_the_network(network):
     assert deployed.keeps_open(network.relay_port, network.kit("north"))
-    assert not deployed.keeps_open(network.relay_port)
+    assert not deployed.keeps_open(network.relay_port, seconds=60)
 
 
 def test_models_are_those_of_sites_without_a_relay_bit_for_bit(run, tmp_path_factory):

@@ -56,7 +56,7 @@ def kill_after_a_round(process, home):
 
     The simulator is suspended first, so that it makes no more rounds before it is ended.
     """
-    deadline = time.monotonic() + 200
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         assert process.poll() is None, process.stdout.read()
         rounds = any('"event": "round"' in record.read_text() for record in home.glob(RECORDS))
@@ -104,7 +104,7 @@ def killed(home, data):
     [model] = home.glob(MODELS)
     assert 0 < load(model).manifest["round"] < ROUNDS
     process = command(home, data)
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=800)
     assert process.returncode == 0, output
     [run] = (home / "killed" / RUNS).iterdir()
     return run, read_result(run)

@@ -25,7 +25,7 @@ def run(tmp_path, initial_body):
 
     began = time.monotonic()
     yield run
-    assert time.monotonic() - began < 200
+    assert time.monotonic() - began < 600
     assert processes(tmp_path) == []
 
 
@@ -66,7 +66,8 @@ def test_a_job_of_three_stops_where_flare_has_started_it_at_two(run, tmp_path, m
 
 def test_an_interrupt_ends_every_process(run, tmp_path):
     def interrupt(events):
-        workers = [p for p in processes(tmp_path) if "simulator_worker" in p.cmdline()[2]]
+        commands = [" ".join(process.info["cmdline"]) for process in processes(tmp_path)]
+        workers = [command for command in commands if "simulator_worker" in command]
         if len(workers) == len(SITES):
             raise KeyboardInterrupt
 

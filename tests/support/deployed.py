@@ -84,7 +84,7 @@ class Network(PocSystem):
     def start_sites(self):
         for site in self.project.sites:
             processes.start(self.kit(site), self.environment)
-        self._wait(self.project, 60)
+        self._wait(self.project, 300)
 
     def localise(self, policies, permitted=None, **own):
         """Write the kits' local files as hospitals do, by site -> its policy."""
@@ -110,25 +110,26 @@ def poc_system(folder, sites, *, permitted=None, project=PROJECT, **environment)
         own = {"permitted": permitted, "byoc": "anyone", "force": True}
         localise_server(system.server, folder / "storage", **own)
     try:
-        system.start({"CXR_INITIAL_BODY": str(body), **environment})
+        system.start({"CXR_INITIAL_BODY": str(body), **environment}, timeout=300)
         yield system
     finally:
         system.stop()
 
 
-def keeps_open(port, kit=None):
+def keeps_open(port, kit=None, seconds=5.0):
     """Whether who listens on a port keeps the connection of a kit's certificate, or of none, open.
 
-    FLARE says no word when it does.
+    FLARE says no word when it does: so many seconds of silence.
     """
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if kit is not None:
         context.load_cert_chain(kit / "startup/client.crt", kit / "startup/client.key")
     with (
-        socket.create_connection(("localhost", port), timeout=5) as plain,
+        socket.create_connection(("localhost", port), timeout=120) as plain,
         context.wrap_socket(plain) as secure,
     ):
+        secure.settimeout(seconds)
         try:
             return secure.recv(1) != b""
         except TimeoutError:
@@ -137,7 +138,7 @@ def keeps_open(port, kit=None):
             return False
 
 
-def until(holds, seconds=60.0):
+def until(holds, seconds=180.0):
     """Wait until something holds, so many seconds at most; what it gives."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
@@ -163,7 +164,7 @@ def ended(session, system, job_id):
     )  # fmt: skip
 
 
-def wait(session, job_id, *, holds=lambda meta: False, timeout=180.0):
+def wait(session, job_id, *, holds=lambda meta: False, timeout=600.0):
     """Wait until something holds of a job, or it has ended; its facts."""
 
     def meta():

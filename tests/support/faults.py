@@ -32,7 +32,7 @@ from surgical_aggregation.server.models.model_files import LAST_FILE, checkpoint
 from surgical_aggregation.site.executor import KerasExecutor
 from surgical_aggregation.wire.headers import CLASSES
 
-LONGEST = 120.0
+LONGEST = 600.0
 """Longest delay of a site, seconds."""
 
 LATE = 4.0
@@ -97,8 +97,9 @@ class FaultyExecutor(Planned, KerasExecutor):
 
     What fails is one of `ANSWERS`, or "kill" (of the process), "late" (by `LATE`), "slow" (until
     the round is over without it), "last" (until another's result is accepted), "away" (until the
-    test says that the site is back) or "hold" (until the task is aborted). Planned for the "start"
-    is another site's name, until whose first result is accepted the site does not train.
+    test says that the site is back), "behind" (until another is slow or away) or "hold" (until the
+    task is aborted). Planned for the "start" is another site's name, until whose first result is
+    accepted the site does not train.
     """
 
     def execute(self, task_name, shareable, fl_ctx, abort_signal):
@@ -116,6 +117,7 @@ class FaultyExecutor(Planned, KerasExecutor):
             "late": lambda: time.monotonic() > end - LONGEST + LATE,
             "slow": lambda: (kept / f"round-{round_ + 1}.npz").exists(),
             "last": lambda: any(kept.glob(f"accepted-{round_}-*")),
+            "behind": lambda: any(any(kept.glob(f"*-{round_}-{x}")) for x in ("slow", "away")),
             "away": back(self.folder, self.site).exists,
             "hold": lambda: False,
         }

@@ -37,7 +37,7 @@ def in_poc(recipe, sites, folder):
         job = recipe.execute(env).get_job_id()
         result = Path(env.get_job_result(job, timeout=360)) / "workspace"
         kit = Path(env._get_admin_startup_kit_path())
-        submitted = recipe.execute(ProdEnv(str(kit)))
+        submitted = recipe.execute(ProdEnv(str(kit), login_timeout=60))
         found = {
             "status": env.get_job_status(job),
             "classes": sorted(load(result / "models/last.npz").manifest["classes"]),

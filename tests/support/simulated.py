@@ -133,7 +133,7 @@ def run(
     environment = {"CXR_INITIAL_BODY": str(initial_body), "CAPTURE_FOLDER": str(received)}
     if before:
         before(folder)
-    simulate(made, folder / "workspace", environment=environment, states=states)
+    simulate(made, folder / "workspace", environment=environment, states=states or {})
     return Run(folder)
 
 
@@ -164,7 +164,6 @@ def plain(job, folder, sites, **variables):
 
     What the sites receive is captured.
     """
-    (folder / "received").mkdir(parents=True)
     environment = {**os.environ, "CAPTURE_FOLDER": str(folder / "received"), **variables}
     log, workspace = folder / "workspace.log", folder / "workspace"
     command = [
@@ -172,12 +171,14 @@ def plain(job, folder, sites, **variables):
         "-w", str(workspace), "-c", ",".join(sites), "-t", str(len(sites)),
     ]  # fmt: skip
     for _ in range(3):  # FLARE's races: a port taken meanwhile, a process with another site's name
-        shutil.rmtree(workspace, ignore_errors=True)
+        for left in workspace, folder / "received":
+            shutil.rmtree(left, ignore_errors=True)
+        (folder / "received").mkdir(parents=True)
         with log.open("w") as output:
             to = {"stdout": output, "stderr": subprocess.STDOUT}
             process = subprocess.Popen(command, env=environment, **to)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(120)
+            process.wait(300)
         for member in processes(workspace):
             with suppress(psutil.NoSuchProcess):
                 member.kill()

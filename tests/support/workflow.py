@@ -22,7 +22,7 @@ _NAMES = {
     headers.REQUEST_REFUSED: "request_refused",
 }  # fmt: skip
 
-SECONDS = 10.0
+SECONDS = 60.0
 """What a test waits for at most."""
 
 

@@ -211,7 +211,8 @@ class _RunProcesses:
             for line in process.stdout or ():
                 if line.startswith(_ROUND):
                     made = int(line.removeprefix(_ROUND))
-                    self.bars.update(task, completed=made, now=f"{_ROUND}{made}/{run.rounds}")
+                    now = f"{_ROUND}{made}/{run.rounds}"
+                    self.bars.update(task, completed=made, now=now, refresh=True)
                 elif line.startswith(_FAILED):
                     reason = line.removeprefix(_FAILED).strip()
         self.bars.remove_task(task)

@@ -46,8 +46,8 @@ SITES = "sites"
 """In the folder of a run in a POC: the sites' own files, which they do not send."""
 
 STATES = "SURGAGG_SITE_STATES"
-"""Environment variable for FLARE's simulator: JSON, site -> absolute path of the `checkpoint_folder`
-of an earlier run with which it starts."""
+"""Environment variable of FLARE's simulator: JSON, site -> absolute path of its `checkpoint_folder`
+of an earlier run, with which it starts."""
 
 
 class JobFailedError(RuntimeError):

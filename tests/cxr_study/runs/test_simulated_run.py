@@ -168,7 +168,7 @@ def test_a_site_alone_that_fails_stops_the_others(study, monkeypatch):
         begun.wait()
         if sites == ("nih",):
             raise SimulationError("no disk")
-        for _ in range(100):
+        for _ in range(600):
             watch([])
             time.sleep(0.1)
         finished.append(sites)

@@ -195,7 +195,7 @@ def test_threads_that_end_early_do_not_let_others_be_heard(png, folder, open_sto
     both_started = threading.Barrier(2)
 
     def decode(data, size, channels, bits):
-        both_started.wait(timeout=10)
+        both_started.wait(timeout=60)
         if data == slow:
             time.sleep(0.2)
             warnings.warn("an odd file", stacklevel=2)

@@ -88,7 +88,9 @@ def test_looks_all_the_run_but_in_the_simulator(job, end, watched, monkeypatch, 
     fl_ctx = context(engine=network)
     fl_ctx.set_prop(ReservedKey.RUN_NUM, job, private=False, sticky=False)
     watch.handle_event(EventType.START_RUN, fl_ctx)
-    time.sleep(0.2)
+    deadline = time.monotonic() + (60 if watched else 0.2)
+    while poll.call_count < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
     watch.handle_event(end, fl_ctx)
     seen = poll.call_count
     time.sleep(0.1)
