@@ -1,6 +1,11 @@
-"""Python runs this at start: with CAPTURE_FOLDER set, a client process keeps all it receives."""
+"""Python runs this at start.
+
+With CAPTURE_FOLDER set, a client process keeps all it receives. With STOP_AFTER_A_ROUND set, the
+simulator of a study suspends itself after a round.
+"""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -27,3 +32,15 @@ if _folder and _module:
         return _process_frame(self, sfm_conn, frame)
 
     ConnManager.process_frame = _keep
+
+if os.environ.get("STOP_AFTER_A_ROUND") and "cxr_study.runs.patched_simulator" in _words:
+    from surgical_aggregation.server.records.run_record import RunRecord
+
+    _write = RunRecord._write
+
+    def _write_and_stop(self, event, **facts):
+        _write(self, event, **facts)
+        if event == "round":
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    RunRecord._write = _write_and_stop
