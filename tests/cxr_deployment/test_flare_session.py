@@ -180,6 +180,10 @@ class TestTrouble:
         assert session.waits == [f"{UNABLE}; next attempt in {pause} s" for pause in (9, 60, 60)]
         assert session.slept == [9, 60, 60]
 
+    def test_by_default_it_is_asked_again_too(self, open_session):
+        session = open_session(Flare([FULL]), pauses=FlareSession.pauses)
+        assert session.meta("x") == FOUND and session.slept == [5.0]
+
     @pytest.mark.parametrize(("error", "patience", "message"), [
         (FULL, 8, UNABLE),
         (api_spec.InternalError("syntax error: x"), 999, "refuses what lead asks: syntax error"),

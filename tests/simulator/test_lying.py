@@ -23,7 +23,7 @@ PERMITTED = {site: entry["classes"] for site, entry in TWO.items()} | {
     "east": ["Edema"], "west": ["Pneumothorax"], "guest": ["Hernia"],
 }  # fmt: skip
 CLAIMS = {"west": ["north", TWO["north"]["classes"]]}
-WAIT = 1
+WAIT = 60
 ANSWERS = {
     ("train", 0): ("unsafe", "its policy considers the job unsafe (UNSAFE_JOB)"),
     ("train", 1): ("unknown", "its configuration has no executor for the task (TASK_UNKNOWN)"),
@@ -121,7 +121,7 @@ def test_summary_card_and_exit_code_say_who_is_not_in_the_model(lied, tmp_path):
     assert "north and south; without" in (tmp_path / "report.html").read_text()
 
 
-def test_a_round_waits_for_the_results_that_it_needs_however_late(lied):
+def test_a_round_waits_for_a_late_result_and_for_none_that_is_refused(lied):
     """Two are needed: with what the others answer there are more, long before south's."""
     first = lied.events("round")[0]
-    assert first["round"] == 0 and first["seconds"] > faults.LATE > WAIT
+    assert first["round"] == 0 and WAIT > first["seconds"] > faults.LATE

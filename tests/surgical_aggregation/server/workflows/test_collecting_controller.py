@@ -72,6 +72,13 @@ class TestEnd:
         assert task.engine.announced == [("silent", "west", "it has not requested the task")]
         assert task.engine.events.count(CLASSES_DECLARED) == 2  # of those that asked
 
+    def test_results_that_it_needs_are_waited_for_however_late(self, start, panics):
+        task = start(needed=2, wait=0)
+        task.answer("north")
+        assert not task.is_over(0.3)
+        task.answer("south")
+        assert task.is_over() and panics == []
+
     @pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.UNSAFE_JOB])
     def test_a_failed_result_or_a_second_one_does_not_count(self, start, panics, monkeypatch, code):
         """FLARE would end the round at the failure, and the run for lack of results."""
