@@ -154,6 +154,39 @@ def nih_chexpert():
     return table(["method", "batch norm", *PLACES], rows)
 
 
+FEDFBN = {
+    "same images, all classes at both": "table-1",
+    "same images, some classes at both": "table-2b",
+    "NIH and CheXpert, classes of both": "table-3",
+    "NIH and CheXpert, all classes": "table-4b",
+}
+"""Experiment -> the table of it in a study's report."""
+
+
+def fedfbn():
+    """The experiments of the FedFBN paper, with its numbers in brackets."""
+    read = pd.read_csv(REPORTS / "fedfbn/tables.csv", dtype={"scenario": str})
+    read = read[(read["metric"] == "auroc") & read["value"].notna()]
+    tests = {"nih": "nih", "chexpert": "chexpert", "mimic": None}  # of its classes
+    rows = {}
+    for of in read.itertuples():
+        wanted = tests.get(of.test) or of.group
+        if of.table not in FEDFBN.values() or of.group != wanted:
+            continue
+        cell = f"{of.value:.3f} ± {(of.high - of.low) / 2:.3f}"
+        cell += f" ({of.published:.2f})" if pd.notna(of.published) else ""
+        rows.setdefault((of.table, of.method, of.strategy, of.model), {})[of.test] = cell
+    titles = {table: title for title, table in FEDFBN.items()}
+    lines = []
+    for (place, method, strategy, model), cells in rows.items():
+        norm = _batch_norm(method, strategy)
+        norm = {"server": "initial, server's body", "local": norm}.get(model, norm)
+        who = f"{method}: {model}" if method == "individual" else method
+        title = titles.pop(place, "")  # once
+        lines.append([title, who, norm, *(cells.get(test, UNDEFINED) for test in tests)])
+    return table(["", "method", "batch norm", "NIH", "CheXpert", "MIMIC"], lines)
+
+
 def methods():
     found = _by_seed("methods")
     order = ("surgical", "partial_loss", "vanilla", "personalised", *reversed(WITHOUT_FEDERATION))
