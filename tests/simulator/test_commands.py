@@ -78,6 +78,7 @@ class TestRun:
         assert [entry.round for entry in summary.rounds] == [0, 1, 2]
         assert all(set(entry.sites) == {"nih", "chexpert"} for entry in summary.rounds)
         assert summary.num_rounds == 2 and summary.image_size == 32
+        assert summary.title == "Surgical aggregation: nih, chexpert"
 
     def test_aurocs_are_those_that_the_sites_measured_or_on_the_truth(self, phantom):
         path = server_folder(phantom.folder / "workspace") / "cross_site_val"

@@ -234,7 +234,7 @@ def _to_the_end(deployed: DeployedRun) -> None:
     """Run a job to its end, or watch one that is running, and write the report."""
     deployed.run()
     run = finished_run(deployed.folder)
-    make_report(run, deployed.folder / "report", run.job.name)
+    make_report(run, deployed.folder / "report")
 
 
 @command(app)

@@ -115,8 +115,7 @@ def run(
     poc_run.system(request).stop()  # if an earlier run left one running
     clear_folder(out, force)
     poc_run.run(request, project, console, port=port, retries=retries, keep=keep)
-    title = f"{asked.name} in POC, on {', '.join(asked.sites)}"
-    make_report(finished_run(out), out / "report", title)
+    make_report(finished_run(out), out / "report")
 
 
 @command(poc_app)

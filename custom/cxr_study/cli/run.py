@@ -15,7 +15,6 @@ from cxr_study.cli import options
 from cxr_study.cli.common import check_data, check_folder, clear_folder, console, joined, say, split
 from cxr_study.cli.options import command
 from cxr_study.jobs.job import Job
-from cxr_study.jobs.methods import METHODS
 from cxr_study.jobs.presets import parse
 from cxr_study.runs.finished_run import (
     FinishedRun,
@@ -67,13 +66,12 @@ def demo(
     Example:
         surgagg demo --out runs/demo --force
     """
-    method, ours = METHODS.get(job.name), job.name == "surgical"
-    title = f"{method.title if method else job.name} on the phantom study"
+    ours = job.name == "surgical"
     given = [f"{name}={value}" for name, value in DEMO_RECIPE.items() if ours]
     preset = "recommended" if ours else None
     asked = Job.asked(job, preset=preset, given=[*given, *(settings or ())])
     request = RunRequest(asked, out, None, None, local_models=True, preset=preset)
-    run_and_report(request, title, force)
+    run_and_report(request, force)
 
 
 @command(app)
@@ -105,7 +103,7 @@ def run(
     asked = Job.asked(job, sites=split(sites), preset=joined(preset), given=settings or ())
     request = RunRequest(asked, out, site_files, initial_body, preset=joined(preset))
     request = replace(request, local_models=local_models, published=published)
-    run_and_report(request, f"{asked.name} on {', '.join(asked.sites)}", force)
+    run_and_report(request, force)
 
 
 @command(app, "continue")
@@ -154,7 +152,7 @@ def continue_(
     say(f"{job.at_server.num_rounds} rounds from {request.start(request.workspace)}")
     for name in sorted(set(job.sites) - request.states(request.workspace, job.sites).keys()):
         say(f"{name} has no state of the earlier run to restore: its optimizer starts afresh")
-    run_and_report(request, f"{earlier.name}, continued on {', '.join(job.sites)}", force)
+    run_and_report(request, force)
 
 
 def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
@@ -168,12 +166,11 @@ def _missing_rounds(earlier: Path, start: str) -> dict[str, object]:
     return {"num_rounds": missing} if missing else {}
 
 
-def run_and_report(request: RunRequest, title: str, force: bool) -> None:
+def run_and_report(request: RunRequest, force: bool) -> None:
     """Run a job in the simulator, write its report, and print the results and their places.
 
     Args:
         request: The job, its data and its folder.
-        title: Of the report.
         force: Whether an earlier run's folder may be replaced.
 
     Raises:
@@ -199,7 +196,7 @@ def run_and_report(request: RunRequest, title: str, force: bool) -> None:
     except JobFailedError as error:
         raise simulated_run.move_failed_run_aside(request, error) from None
     models = checkpoint_folder(request.workspace)
-    make_report(finished_run(request.folder), request.folder / "report", title, models)
+    make_report(finished_run(request.folder), request.folder / "report", models)
 
 
 @command(app)
@@ -224,16 +221,15 @@ def report(
         surgagg report runs/run
     """
     run = run_of(folder, site_files, elsewhere=site_files is None and not phantom)
-    make_report(run, out or folder / "report", f"{run.job.name}, {folder.resolve().name}")
+    make_report(run, out or folder / "report")
 
 
-def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None = None) -> None:
+def make_report(run: FinishedRun, folder: Path, models: Path | None = None) -> None:
     """Write the report of a run, print its summary, and list the files.
 
     Args:
         run: The run to report: a training or an evaluation.
         folder: Folder for the report.
-        title: Of the report.
         models: Folder of the models, to print. Default: that in the server's folder.
 
     Raises:
@@ -247,7 +243,7 @@ def make_report(run: FinishedRun, folder: Path, title: str, models: Path | None 
     server = run.servers[-1]
     models = models or server / "models"
     if run.job.trains:
-        made = evaluate_run.report(run, folder, title=title, console=console)
+        made = evaluate_run.report(run, folder, console)
         print_summary(made.summary, console)
         page = made.page
         written = [("report", page), ("summary", page.with_name("summary.json"))]

@@ -63,3 +63,8 @@ BEYOND = (
     "server_optimizer",
 )  # fmt: skip
 """Settings that go beyond the papers of these methods; each is off by default."""
+
+
+def method_title(job: str) -> str:
+    """The title of the method that a job's name is; the name itself for any other job."""
+    return METHODS[job].title if job in METHODS else job

@@ -46,11 +46,11 @@ def put_model(folder, round_, workspace="workspace", name="last.npz", **facts):
 def test_job_sites_and_site_files_are_the_earlier_runs(started, earlier, tmp_path):
     earlier = Path(shutil.move(earlier, tmp_path / "moved"))
     surgagg(earlier, "--out", tmp_path / "more")
-    ((study, title, force),) = started
+    ((study, force),) = started
     assert (study.job.folder.path, study.folder) == (earlier / "job", tmp_path / "more")
     assert study.job.sites == ("a", "b") and study.site_files == Path("/my/sites")
     assert (study.earlier, study.model, study.initial_body) == (earlier, "last", None)
-    assert (study.local_models, title, force) == (False, "moved, continued on a, b", False)
+    assert (study.local_models, force) == (False, False)
     assert study.start(study.workspace).is_file() and study.job.settings["batch_size"] == 8
 
 
@@ -60,7 +60,7 @@ def test_everything_can_be_otherwise(started, earlier, tmp_path):
     how = ("--sites", "a, c", "--site-files", tmp_path, "--from", "best", "--local-models")
     given = ("--set", "num_rounds=3", "--set", "c:epochs=2")
     surgagg(earlier, "--out", tmp_path / "more", *how, *given, "--force")
-    ((study, _, force),) = started
+    ((study, force),) = started
     assert (study.job.sites, study.site_files, study.model) == (("a", "c"), tmp_path, "best")
     assert study.job.settings["num_rounds"] == 3 and study.job.per_site == {"c": {"epochs": 2}}
     assert study.local_models and force

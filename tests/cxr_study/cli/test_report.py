@@ -89,7 +89,7 @@ def test_of_a_job_that_measures_no_model_it_is_the_folder(tmp_path):
 def test_the_command_finds_a_runs_data_and_is_given_those_of_a_download(tmp_path, monkeypatch):
     full = []
 
-    def report(run, folder, *, title, console):
+    def report(run, folder, console):
         full.append((run, folder))
         return evaluate_run.Report(SUMMARY, folder / "report.html", None, ())
 

@@ -17,6 +17,7 @@ from cxr_study.common.files import atomic_write
 from cxr_study.evaluation.predictions import Predictor
 from cxr_study.evaluation.scores import SiteEvaluation, evaluate_site
 from cxr_study.evaluation.summary_json import Best, Data, Model, Summary
+from cxr_study.jobs.methods import method_title
 from cxr_study.jobs.presets import preset_of
 from cxr_study.models.calibration_file import CalibrationFile, current_calibration
 from cxr_study.reports.card import model_card
@@ -67,7 +68,7 @@ class Report:
     cards: tuple[Path, ...]
 
 
-def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> Report:
+def report(run: FinishedRun, folder: Path, console: Console) -> Report:
     """Report a finished run: HTML page, summary, table, and the models' cards.
 
     Its best model is evaluated on every site's test split, with intervals; where the sites' data
@@ -76,7 +77,6 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
     Args:
         run: Which run.
         folder: For page, summary and table; made if needed.
-        title: Of the page.
         console: Where it states which site is being evaluated.
 
     Returns:
@@ -102,7 +102,7 @@ def report(run: FinishedRun, folder: Path, *, title: str, console: Console) -> R
         evaluations = cross_site_results.evaluations(results, head, sites)
         personal = not head or has_personal(str(best.manifest.get("strategy")))
     data: Data = "elsewhere" if not here else "phantom" if run.facts.site_files is None else "real"
-    summary = summarise(run, best, evaluations, title, data=data, personal=personal)
+    summary = summarise(run, best, evaluations, data=data, personal=personal)
     known = [each.predictions for each in evaluations if each.predictions is not None]
     examples = [example for each in known for example in choose(each, summary.union)]
     calibrations = {site: current_calibration(path, of) for site, (of, path) in models.items()}
@@ -157,7 +157,6 @@ def summarise(
     run: FinishedRun,
     best: Checkpoint,
     evaluations: Sequence[SiteEvaluation],
-    title: str,
     *,
     data: Data,
     personal: bool,
@@ -168,7 +167,6 @@ def summarise(
         run: Which run; its record gives rounds, refusals and durations.
         best: Its best model; the manifest gives who trained which class.
         evaluations: On its sites' test splits, all of the same classes, which are the union.
-        title: Of the report.
         data: See `Summary`.
         personal: See `Summary`.
 
@@ -193,7 +191,7 @@ def summarise(
     }
     of_best = best.manifest["best"]
     return Summary(
-        title=title,
+        title=f"{method_title(run.job.name)}: {', '.join(run.job.sites)}",
         job=run.job.name,
         data=data,
         note=f"{_NOTES[data]} {_PERSONAL * personal}".strip(),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from cxr_study.common.wording import counted, format_rounds, join_names, shortened
 from cxr_study.evaluation.summary_json import ClassAuroc, Group, MeanAuroc, Model, Summary
-from cxr_study.jobs.methods import BATCH_NORM, METHODS
+from cxr_study.jobs.methods import BATCH_NORM, method_title
 from cxr_study.reports.page import numbers
 from cxr_study.reports.run.comparisons import comparisons, why_left_out
 from surgical_aggregation.checkpoints.manifest import rounds_in, spans
@@ -199,11 +199,11 @@ def method(summary: Summary) -> str:
     """Name the method and what happens to batch norm, with the setting.
 
     Returns:
-        Such as `Surgical aggregation, batch norm frozen (strategy: fedbn+)`; a job that is none of
-        the `METHODS` by its name, and the strategy of a package of its own by the setting alone.
+        Such as `Surgical aggregation, batch norm frozen (strategy: fedbn+)`; the strategy of a
+        package by the setting alone.
     """
     strategy = summary.made.get("Strategy")
-    title = METHODS[summary.job].title if summary.job in METHODS else summary.job
+    title = method_title(summary.job)
     if strategy is None:
         return title
     return f"{title}, {BATCH_NORM.get(strategy, 'own strategy')} (strategy: {strategy})"
