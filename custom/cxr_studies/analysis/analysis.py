@@ -18,7 +18,6 @@ from cxr_studies.analysis.significance import class_tests, significance
 from cxr_studies.analysis.study_results import StudyResults, interval_columns
 from cxr_studies.analysis.subgroups import subgroups
 from cxr_studies.papers.claims import read_claims
-from cxr_studies.plan.row import Row
 
 _OF_RESULT = ("rounds", "best_round", "code", "sources", "machine")
 
@@ -86,28 +85,28 @@ def runs(results: StudyResults) -> pd.DataFrame:
 def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None:
     """Print mean AUROCs over all classes with half their intervals over seeds; "-": not defined.
 
-    The column of strategies is shown where there are several, the column of models where sites
-    have their own.
+    Each scenario has its lines; a line names the model where sites have their own.
 
     Args:
         title: Of the study.
-        factor: What varies from scenario to scenario; the heading of the first column.
+        factor: What varies from scenario to scenario.
         seeds: See `study_results.over_seeds`.
         console: Where the table is printed.
     """
     tests = list(dict.fromkeys(seeds["test"]))
     shown = seeds[seeds["group"] == "all"]
-    several = [column for column in ("strategy", "model") if shown[column].nunique() > 1]
-    table = Table(title=f"{title}: mean AUROC ± half the 95 % interval over seeds", box=None)
-    for heading in (factor, "method", *several, *tests):
-        table.add_column(heading, no_wrap=heading in ("method", *tests))
-    for keys, rows in shown.groupby(["scenario", "method", "strategy", "model"], sort=False):
-        scenario, method, strategy, model = keys
-        row = Row(method, strategy)
-        named = {"strategy": row.strategy_title, "model": model}
-        by_test = {each["test"]: _mean_text(each) for _, each in rows.iterrows()}
-        cells = scenario, row.title, *(named[column] for column in several)
-        table.add_row(*cells, *(by_test.get(test, "") for test in tests))
+    keys = ["method", "strategy", *(["model"] if shown["model"].nunique() > 1 else [])]
+    heading = f"{title}: mean AUROC ± half the 95 % interval over seeds"
+    console.print(Text(heading, style="bold"), soft_wrap=True)
+    table = Table(box=None)
+    table.add_column("method", min_width=16)  # else Rich hides it where the console is narrow
+    for test in tests:
+        table.add_column(test, no_wrap=True)
+    for scenario, of_scenario in shown.groupby("scenario", sort=False):
+        table.add_row(Text(f"{factor}: {scenario}", style="bold"))
+        for named, rows in of_scenario.groupby(keys, sort=False):
+            by_test = {each["test"]: _mean_text(each) for _, each in rows.iterrows()}
+            table.add_row(", ".join(named), *(by_test.get(test, "") for test in tests))
     console.print(table)
 
 

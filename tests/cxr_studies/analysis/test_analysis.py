@@ -1,6 +1,7 @@
 import io
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -39,16 +40,18 @@ def shown(show, width):
 
 def test_the_console_shows_means_with_intervals_and_leaves_out_what_all_lines_share(results):
     seeds = results.seeds
-    lines = shown(lambda console: analysis.show("Two sites", "sites", seeds, console), 150)
-    assert "Two sites: mean AUROC" in lines[0]
-    [surgical] = [line for line in lines if "Surgical aggregation" in line]
-    assert "0.875 ± 1.588" in surgical
-    [local] = [line for line in lines if "Personalised" in line]
-    assert local.split()[-2:] == ["a", "-"]  # not defined
-    alike = seeds[seeds["method"] == "surgical"].assign(method="complete")
-    *_, heading, line = shown(lambda console: analysis.show("", "sites", alike, console), 60)
-    assert heading.split() == ["sites", "method", "nih"]
-    assert line.split() == ["2", "Centralised,", "fully", "labelled", "0.875", "±", "1.588"]
+    title, *lines = shown(lambda console: analysis.show("Two sites", "sites", seeds, console), 80)
+    assert "Two sites: mean AUROC" in title
+    assert [line.split() for line in lines] == [
+        ["method", "nih"],
+        ["sites:", "2"],
+        ["surgical,", "fedbn+,", "global", "0.875", "±", "1.588"],
+        ["personalised,", "fedbn,", "a", "-"],  # not defined
+    ]
+    alike = seeds[seeds["method"] == "surgical"]
+    wide = pd.concat(alike.assign(test=f"test set {n}") for n in range(3))
+    *_, line = shown(lambda console: analysis.show("", "sites", wide, console), 60)
+    assert line.startswith(" surgical, fedbn+ ")  # tests are cut, not the method
 
 
 def test_the_console_shows_the_verdict_of_each_claim(results):
