@@ -130,10 +130,11 @@ PLACES = {
     "CheXpert, unique": ("chexpert", "unique"),
 }  # fmt: skip
 WITHOUT_FEDERATION = ("individual", "centralised", "centralised-partial")
+POOLED = "complete"
 
 
 def _batch_norm(method, strategy):
-    trained = method in WITHOUT_FEDERATION and strategy == "fedavg"
+    trained = method in (*WITHOUT_FEDERATION, POOLED) and strategy == "fedavg"
     return "trained" if trained else BATCH_NORM[strategy]
 
 
@@ -155,9 +156,9 @@ def nih_chexpert():
 
 
 FEDFBN = {
-    "same images, all classes at both": "table-1",
-    "same images, some classes at both": "table-2b",
-    "NIH and CheXpert, classes of both": "table-3",
+    "NIH in two, all classes at each": "table-1",
+    "NIH in two, some classes at each": "table-2b",
+    "NIH and CheXpert, shared classes": "table-3",
     "NIH and CheXpert, all classes": "table-4b",
 }
 """Experiment -> the table of it in a study's report."""
@@ -181,7 +182,7 @@ def fedfbn():
     for (place, method, strategy, model), cells in rows.items():
         norm = _batch_norm(method, strategy)
         norm = {"server": "initial, server's body", "local": norm}.get(model, norm)
-        who = f"{method}: {model}" if method == "individual" else method
+        who = f"{method}: {model}".removesuffix(": local") if method == "individual" else method
         title = titles.pop(place, "")  # once
         lines.append([title, who, norm, *(cells.get(test, UNDEFINED) for test in tests)])
     return table(["", "method", "batch norm", "NIH", "CheXpert", "MIMIC"], lines)
@@ -236,3 +237,4 @@ TABLES = {
     for make in (drawings, finalists, preset, noise, methods, converged)
 }
 TABLES["nih-chexpert"] = nih_chexpert
+TABLES["fedfbn"] = fedfbn
