@@ -156,10 +156,10 @@ def nih_chexpert():
 
 
 FEDFBN = {
-    "NIH in two, all classes at each": "table-1",
-    "NIH in two, some classes at each": "table-2b",
-    "NIH and CheXpert, shared classes": "table-3",
-    "NIH and CheXpert, all classes": "table-4b",
+    "NIH in two, all classes": "table-1",
+    "NIH in two, some classes": "table-2b",
+    "both, shared classes": "table-3",
+    "both, all classes": "table-4b",
 }
 """Experiment -> the table of it in a study's report."""
 
