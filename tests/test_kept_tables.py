@@ -1,8 +1,11 @@
 """Tables of the documents are what the kept csv of studies say."""
 
+import json
+
 import pytest
 
 import kept_tables
+from table_text import REPORTS
 
 DOCUMENTS = kept_tables.documents()
 
@@ -20,3 +23,10 @@ def test_tables_of_documents_equal_the_kept_csv(document):
 def test_every_table_is_in_a_document():
     found = [name for text in DOCUMENTS.values() for name in kept_tables.names(text)]
     assert {*found} == {*kept_tables.TABLES}
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in REPORTS.glob("*/*.csv")}))
+def test_it_is_kept_how_a_csv_was_made(folder):
+    facts = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    wanted = {"Command", "Data", "Runs", "Code", "Sources", "Machine", "Made with"}
+    assert wanted <= facts.keys() and all(facts.values())
