@@ -35,7 +35,7 @@ def test_a_policy_decides_what_uncertain_and_blank_become(policy, uncertain, bla
 def test_smoothed_labels_are_spread_over_their_range(policy, low, high):
     labels = apply_policy(table(Mass=[UNCERTAIN] * 1000), LabelPolicy(uncertain=policy))["Mass"]
     assert labels.between(low, high).all()
-    steps = labels.quantile([0.05, 0.5, 0.95]).diff()[1:]
+    steps = labels.quantile([0.05, 0.5, 0.95]).diff().iloc[1:]
     assert np.allclose(steps, 0.45 * (high - low), atol=0.03)
 
 
