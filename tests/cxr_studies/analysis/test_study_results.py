@@ -127,7 +127,6 @@ def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_stra
     ("personalised", ["nih", "chexpert"], "nih", {"nih": "local"}),
     ("personalised", ["nih", "chexpert"], "mimic", {"nih": "local", "chexpert": "local"}),
     ("individual", ["nih", "chexpert"], "nih", {"nih": "nih", "chexpert": "chexpert"}),
-    ("individual", ["nih", "chexpert"], "mimic", {"nih": "nih", "chexpert": "chexpert"}),
     ("surgical", ["nih", "chexpert", "server"], "nih", {"nih": "local", "server": "server"}),
     ("surgical", ["nih-1", "server"], "nih", {"nih-1": "local", "server": "server"}),
     ("individual", ["nih-1", "nih-2"], "nih", {"nih-1": "local", "nih-2": "local"}),

@@ -13,14 +13,6 @@ from cxr_studies.plan import run_folder as folder
 from cxr_studies.plan.row import Row
 
 
-def test_it_tells_its_name_rounds_and_processes():
-    sites = dict.fromkeys("abcd", ("Mass",))
-    methods = ("surgical", "vanilla", "complete")
-    assert [study_runs.run(each, sites=sites).processes for each in methods] == [4, 4, 1]
-    run = study_runs.run(seed=3, scenario="4", num_rounds=150)
-    assert (run.name, run.rounds) == ("4, surgical-fedbn+, seed 3", 150)
-
-
 def test_the_process_of_a_run_reads_what_decides_it(tmp_path):
     run = study_runs.run(num_rounds=7)
     what = {**run.what, "row": {"method": "vanilla", "strategy": "fedavg"}, "given": {"seed": 4}}
