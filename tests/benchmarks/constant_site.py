@@ -7,7 +7,6 @@ sites whose results were averaged. What a site received goes to a small file, fo
 
 import hashlib
 import json
-import os
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.shareable import make_reply
 from nvflare.app_common.app_constant import AppConstants
 
+from cxr_study.common.files import atomic_write
 from surgical_aggregation.wire import flare_internals
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import MODEL_ROUND
@@ -73,7 +73,7 @@ class ConstantExecutor(Executor):
         round_ = shareable.get_header(AppConstants.CURRENT_ROUND if training else MODEL_ROUND)
         what = {"received": received, "foreign": sorted(foreign)}
         if task_name in ("train", "validate"):  # the best model is that of a round
-            _write(Path(self.folder) / f"{round_}-{self.site}.json", what)
+            atomic_write(Path(self.folder) / f"{round_}-{self.site}.json", json.dumps(what))
         if not training:
             return DXO(DataKind.METRICS, data=_metrics(classes)).to_shareable()
         if self.site == min(sites):
@@ -100,9 +100,3 @@ def _constant(value):
 
 def _metrics(classes):
     return {"bce": 0.5, "auroc": 0.5, **{f"auroc/{name}": 0.5 for name in classes}}
-
-
-def _write(path, content):
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(content))
-    temporary.replace(path)

@@ -9,6 +9,7 @@ other.
 """
 
 import json
+import math
 import os
 import re
 import signal
@@ -30,6 +31,7 @@ from cxr_deployment.flare_session import FlareSession
 from cxr_deployment.poc_system import PocSystem
 from cxr_study.jobs import job_export
 from cxr_study.jobs.job import Job
+from deployed import wait
 from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, digest, save
 from surgical_aggregation.wire import variables as wire
@@ -197,16 +199,10 @@ def measure(folder, number, wanted):
             job_id = session.submit(job)
             dead = sorted(sites)[-wanted.dead :] if wanted.dead else []
             with Watch(system, job_id, received, dead) as watch:
-                status = wait(session, job_id)
+                status = wait(session, job_id, timeout=math.inf)["status"]
     finally:
         system.stop()
     report(wanted, sites, status, watch, received, time.monotonic() - began)
-
-
-def wait(session, job_id):
-    while not (status := session.meta(job_id)["status"]).startswith("FINISHED"):
-        time.sleep(2)
-    return status
 
 
 def report(wanted, sites, status, watch, received, seconds):

@@ -79,7 +79,6 @@ def test_what_is_neither_published_nor_drawn_is_refused(classes, sites, number, 
     ("clients: {2: [[Mass], []]}", r"key '2', entry 2 needs classes, each once; got \[\]"),
     ("clients: {2: [[Mass, Mass], [Edema]]}", "key '2', entry 1 needs classes, each once"),
     ("clients: {2: [[Mass], Edema]}", "key '2', entry 2 needs a list .*; got 'Edema'"),
-    ("[]", "needs lines 'key: value'"),
 ])  # fmt: skip
 def test_a_file_of_class_sets_is_read_and_a_wrong_one_refused_by_its_place(tmp_path, text, message):
     path = tmp_path / "sets.yaml"
