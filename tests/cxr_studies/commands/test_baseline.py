@@ -83,11 +83,11 @@ def here(surgagg, monkeypatch):
     ("individual --phantom --out phantom --force --initial-body phantom/a.npz",
      "--force would remove phantom/a.npz, which the new run needs"),
     *[(f"{words} --site-files phantom/sites", message) for words, message in {
-        "centralized": "no method 'centralized'",
+        "centralized": "no method 'centralized'; nearest known: centralised",
         "centralised --set nih:seed=1": "a setting is given for 'nih' alone",
         "individual --set mayo:seed=1": "a setting is given for 'mayo' alone",
         "individual --sites nih,nih": "sites need different names",
-        "individual --strategy fedbn": "without a federation the strategy must be fedavg",
+        "individual --strategy fedbn": "strategy must be fedavg, fedbn+ or fixbn; fedbn differs",
         "individual --sites nih,mayo": "mayo.yaml",
         "individual --out phantom": "a run needs a new folder; phantom exists",
         "individual --out phantom/sites --force": "only what an earlier run",
