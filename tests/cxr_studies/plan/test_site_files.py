@@ -14,7 +14,7 @@ from cxr_studies.plan.run_folder import key_of
 from cxr_studies.plan.site_files import ScenarioFiles, data_sets, given_sites, write_once
 from cxr_study.data.labels.vocabulary import CHEXPERT_CLASSES, NIH_CLASSES, UNION_CLASSES
 from cxr_study.data.sites.site_data import load_labels
-from cxr_study.data.sites.site_file import read_site_file, write_site_file
+from cxr_study.data.sites.site_file import read_site_file
 
 
 @pytest.fixture
@@ -29,12 +29,19 @@ def test_a_download_and_a_site_file_are_found_whole_by_the_names_of_the_study(fo
     assert classes == [set(NIH_CLASSES), set(CHEXPERT_CLASSES), set(UNION_CLASSES)]
 
 
-def test_an_official_download_says_what_its_site_file_does(found, small_data, tmp_path):
-    folder = small_data.home / "phantom/chexpert"
-    data = small_data.data.model_copy(update={"data": {"chexpert": folder}})
-    downloaded = data_sets(data, ["chexpert"], tmp_path / "out")["chexpert"]
-    assert downloaded.digest == found["chexpert"].digest
-    assert downloaded.classes == found["chexpert"].classes
+@pytest.fixture
+def digest(small_data, tmp_path):
+    """The digest of a data set from another source."""
+
+    def digest(source, name="nih"):
+        data = small_data.data.model_copy(update={"data": {name: source}})
+        return data_sets(data, [name], tmp_path / "out")[name].digest
+
+    return digest
+
+
+def test_an_official_download_says_what_its_site_file_does(found, small_data, digest):
+    assert digest(small_data.home / "phantom/chexpert", "chexpert") == found["chexpert"].digest
 
 
 def test_the_phantom_is_as_large_as_asked_and_drawn_for_every_seed(cache, tmp_path, monkeypatch):
@@ -49,7 +56,9 @@ def test_the_phantom_is_as_large_as_asked_and_drawn_for_every_seed(cache, tmp_pa
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_a_digest_is_of_labels_and_sizes_of_images_wherever_they_are(found, small_data, tmp_path):
+def test_a_digest_is_of_labels_and_sizes_of_images_wherever_they_are(
+    found, small_data, digest, tmp_path
+):
     def relabel(folder):
         csv = next(folder.glob("*.csv"))
         csv.write_text(csv.read_text().replace("No Finding", "Hernia", 1))
@@ -63,18 +72,15 @@ def test_a_digest_is_of_labels_and_sizes_of_images_wherever_they_are(found, smal
         copy = tmp_path / f"copy{number}/nih"
         shutil.copytree(small_data.home / "phantom/nih", copy)
         change(copy)
-        data = small_data.data.model_copy(update={"data": {"nih": copy}})
-        digests.append(data_sets(data, ["nih"], tmp_path / "out")["nih"].digest)
+        digests.append(digest(copy))
     assert digests[0] == digests[1] and len(set(digests)) == 3
 
 
-def test_a_digest_is_also_of_how_a_site_file_says_that_images_are_read(found, tmp_path):
-    digests = [found["nih"].digest]
-    for number, how in enumerate(({}, {"bits": 12}, {"contradictions": "refuse"})):
-        site, path = found["nih"].site, tmp_path / f"{number}.yaml"
-        write_site_file(path, **{**site.model_dump(exclude_defaults=True), **how})
-        digests.append(site_files._read(path).digest)
-    assert digests[0] == digests[1] and len(set(digests)) == 3
+def test_a_digest_is_also_of_how_a_site_file_says_that_images_are_read(found, digest):
+    first, site = found["nih"].digest, found["nih"].site
+    ways = ({}, {"bits": 12}, {"contradictions": "refuse"})
+    same, *others = [digest(site.model_copy(update=how)) for how in ways]
+    assert first == same and len({first, *others}) == 3
 
 
 SETS = (("Edema", "Mass"), ("Hernia", "Mass"))
