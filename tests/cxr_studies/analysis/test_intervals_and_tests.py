@@ -90,7 +90,8 @@ def test_pairs_that_both_define_are_tested_as_scipy_does(drawn):
         assert found.normality == pytest.approx(stats.shapiro(exact).pvalue)
         normal, t_test = found.normality >= 0.05, stats.ttest_rel(exact, [0] * len(exact))
         assert (found.t, found.t_p) == pytest.approx((t_test.statistic, t_test.pvalue))
-        expected = t_test if normal else stats.wilcoxon(exact)
+        # Wilcoxon leaves out pairs without a difference; SciPy before 1.15 warns of them.
+        expected = t_test if normal else stats.wilcoxon([n for n in exact if n])
         assert found.test == (module.PAIRED_T if normal else module.WILCOXON)
         assert found.statistic == pytest.approx(expected.statistic)
         assert found.p == pytest.approx(expected.pvalue)
