@@ -55,13 +55,6 @@ def test_another_package_offers_data_and_a_body_by_their_names(toy):
     assert offered_body("drawing") is None is offered_body("")
 
 
-def test_the_phantom_is_offered_by_its_package():
-    phantom = offered_data.demo_data()
-    assert phantom.sites == ("nih", "chexpert") and phantom.picture().shape == (512, 512)
-    assert not offered_data.is_demo_data("a/folder")
-    assert offered_data.site_files("a/folder") == Path("a/folder")
-
-
 def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
     with pytest.raises(EntryPointError, match=r"'half' .*package toy-data .*that_is_gone"):
         offered_data.demo_data("half")

@@ -210,17 +210,6 @@ class TestPerSite:
             Job.of(of).with_settings({}, per_site, sites=("a", "client"))
 
 
-def test_each_side_is_checked_once(monkeypatch):
-    """From a command line to what FLARE starts."""
-    from cxr_study.jobs import settings
-
-    asked, check = [], settings.checked
-    monkeypatch.setattr(settings, "checked", lambda values: asked.append(1) or check(values))
-    job = Job.asked("surgical", given=["nih:epochs=2", "num_rounds=3"])
-    assert job.at_server.num_rounds == 3 and job.at("nih").epochs == 2
-    assert len(asked) == 2
-
-
 def test_what_sites_must_agree_on_is_a_setting_of_theirs():
     known = {name for job in METHODS for name in Job.of(job).of_site}
     assert {*ALIKE} <= known

@@ -67,14 +67,3 @@ def test_a_network_has_the_same_variables_however_many_were_built_before(backbon
 
     first, second = (initial_body(build(backbone, 2, image_size=32)) for _ in range(2))
     assert first.variables.keys() == second.variables.keys()
-
-
-def test_normalised_pixels_reach_the_network_as_its_manifest_says():
-    from cxr_study.training.input_pipeline import dataset
-
-    how = Network("efficientnetb0", 32, 0).normalisation
-    pixels = np.full((2, 32, 32), 200, np.uint8)
-    data = dataset(pixels, np.zeros((2, 1), np.float32), batch_size=2, normalisation=how)
-    ((batch, _),) = data.as_numpy_iterator()
-    assert np.unique(batch).tolist() == [200.0]  # the network scales by itself
-    assert Network("efficientnetb0", 32, 0).facts()["input"]["normalisation"] == how.facts()

@@ -76,21 +76,12 @@ def test_every_kind_of_image_becomes_grey_or_of_colour_as_asked_for(data, shown)
 
 
 @pytest.mark.parametrize("write", [png, dicom_bytes])
-def test_images_are_stretched_to_the_square_and_averaged(write):
-    checks = (np.indices((8, 8)).sum(axis=0) % 2 * 255).astype(np.uint8)
-    assert np.all(abs(grey_of(write(checks), 2).astype(int) - 127) < 10)
-    left_white = np.repeat([[255, 0]], 8, axis=0).repeat(20, axis=1).astype(np.uint8)
-    pixels = grey_of(write(left_white), 8)
-    assert pixels.shape == (8, 8)
-    assert pixels[:, :3].min() == 255 and pixels[:, 5:].max() == 0
-
-
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300), (90, 90), (24, 70), (70, 24)])
-def test_width_is_resized_before_height_with_every_version_of_pillow(shape):
-    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8))
-    narrow = image.resize((24, shape[0]), Image.Resampling.BILINEAR)  # one axis: one order
-    expected = np.asarray(narrow.resize((24, 24), Image.Resampling.BILINEAR))
-    np.testing.assert_array_equal(grey_of(png(image), 24), expected)
+def test_images_are_stretched_width_before_height_with_every_version_of_pillow(write, shape):
+    pixels = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+    one_axis = Image.fromarray(pixels).resize((24, shape[0]), Image.Resampling.BILINEAR)
+    expected = np.asarray(one_axis.resize((24, 24), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(grey_of(write(pixels), 24), expected)
 
 
 def png_with_short_header():

@@ -8,16 +8,6 @@ from cxr_study.data.labels.csv_columns import open_csv, read_columns
 TEXT = "Name;Größe, cm\nMüller;1,5\nŁódź;2\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_csv(text, name="table.csv"):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode(errors="surrogateescape"))
-        return path
-
-    return write_csv
-
-
 @pytest.mark.parametrize(("text", "cells"), [
     ("a,b,c\n1, 2 ,3\n", {2: ["3", "2"]}), ("\ufeffa,b,c\r\n1,2,3\r\n", {2: ["3", "2"]}),
     ("a,B,c\n1,2,3\n", {2: ["3", "2"]}),
@@ -59,7 +49,7 @@ def test_the_header_is_all_names_stripped_and_comments_before_it_are_skipped(wri
     ("patient,a\n1,2\n3\n", "line 3: the line has 1 cells, the header 2"),
     ("patient,a\n1,2\n3,4,\n", "line 3: the line has 3 cells, the header 2"),
     ("patient,a,patient\n1,2,3\n", "one column 'patient'; 2 have that name"),
-    ("patient\n\udcff", "cannot be read as csv in UTF-8"), ("patient\n1\n2\0\n", "line 3: .*NUL"),
+    (b"patient\n\xff", "cannot be read as csv in UTF-8"), ("patient\n1\n2\0\n", "line 3: .*NUL"),
     ('patient,a\n1,2\n3,"4\n5,6\n', "line 3: cannot be read as csv.*quote"),
     ('patient,a\n1,2\n"3,4\n5",6\n', "line 3, column 'patient': the cell has several lines"),
     ("PK\x03\x04...", "is a workbook, not a csv; save"),

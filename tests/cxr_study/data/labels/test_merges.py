@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cxr_study.common.errors import InputError
 from cxr_study.data.labels import label_table as state
 from cxr_study.data.labels import merges
-from cxr_study.data.labels.label_table import DESCRIPTORS, classes
+from cxr_study.data.labels.label_table import DESCRIPTORS, assemble, classes
 from cxr_study.data.labels.vocabulary import catalogue, class_name
 
 NAN = math.nan
@@ -18,11 +18,9 @@ STATES = [state.POSITIVE, state.NEGATIVE, state.UNCERTAIN, state.BLANK, NAN]
 
 def table(columns):
     """A label table as read with these class columns."""
-    rows = len(next(iter(columns.values())))
-    images = [f"{row}.png" for row in range(rows)]
-    descriptors = {"image": images, "patient": "p", "view": "PA", "sex": "", "age": NAN}
     labels = {name: np.array(states, float) for name, states in columns.items()}
-    return pd.DataFrame(descriptors | labels)
+    images = [f"{row}.png" for row in range(len(next(iter(labels.values()))))]
+    return assemble(labels, image=images, patient="p", view="PA")
 
 
 def naive_or(labels):

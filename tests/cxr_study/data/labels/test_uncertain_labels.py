@@ -3,17 +3,15 @@ import pandas as pd
 import pytest
 
 from cxr_study.common.errors import InputError
-from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN
+from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN, assemble
 from cxr_study.data.labels.uncertain_labels import LabelPolicy, apply_policy, certain
 
 ALL = [POSITIVE, NEGATIVE, UNCERTAIN, BLANK, np.nan]
 
 
 def table(**classes):
-    number = len(next(iter(classes.values())))
-    images = [f"{i}.png" for i in range(number)]
-    descriptors = {"image": images, "patient": images, "view": "PA", "sex": "F", "age": 50.0}
-    return pd.DataFrame(descriptors | classes)
+    images = [f"{i}.png" for i in range(len(next(iter(classes.values()))))]
+    return assemble(classes, image=images, patient=images, view="PA")
 
 
 @pytest.mark.parametrize(("policy", "uncertain", "blank"), [

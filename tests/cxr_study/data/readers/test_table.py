@@ -16,19 +16,9 @@ LAYOUT = TableLayout(
 )  # fmt: skip
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write_csv(text):
-        path = tmp_path / "befunde.csv"
-        path.write_bytes(text.encode("cp1252"))
-        return path
-
-    return write_csv
-
-
 def test_columns_words_and_encoding_are_what_the_site_says(write):
-    csv = write(GERMAN + "Müller\\1.png;7;63;w;PA stehend;1.2.2020;JA;nein\n2.png;8;;m;;;0;k.a.\n")
-    rows = table.read(csv, LAYOUT)
+    text = "Müller\\1.png;7;63;w;PA stehend;1.2.2020;JA;nein\n2.png;8;;m;;;0;k.a.\n"
+    rows = table.read(write(GERMAN + text, encoding="cp1252"), LAYOUT)
     assert list(rows) == ["image", "patient", "view", "sex", "age", "Pleuraerguss", "Stauung"]
     assert rows.iloc[0].tolist() == ["Müller/1.png", "7", "PA", "F", 63.0, 1.0, 0.0]
     assert rows[["Stauung", "sex"]].to_numpy().tolist() == [[0, "F"], [-2, "M"]]
@@ -88,7 +78,7 @@ def listing(**keys):
      {"separator": "list"}, BOTH),
 ])  # fmt: skip
 def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels):
-    read = table.read(write(HEADER + rows), listing(**keys))
+    read = table.read(write(HEADER + rows, encoding="cp1252"), listing(**keys))
     assert {name: read[name].tolist() for name in labels} == labels
     assert read["patient"].tolist() == ["7", "8", "9", "6"][: len(read)]
 
@@ -109,7 +99,7 @@ def test_findings_that_rows_or_cells_list_are_classes(write, rows, keys, labels)
 ])  # fmt: skip
 def test_ambiguous_lists_are_refused_by_line(write, rows, keys, message):
     with pytest.raises(InputError, match=message):
-        table.read(write(HEADER + rows), listing(**keys))
+        table.read(write(HEADER + rows, encoding="cp1252"), listing(**keys))
 
 
 def test_rows_that_say_the_same_count_once_and_others_of_the_image_are_refused(write):

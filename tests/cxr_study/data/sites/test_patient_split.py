@@ -76,12 +76,6 @@ def test_where_all_have_equally_many_or_shares_are_near_nothing_changes(rows):
 
 
 class TestRareClasses:
-    @pytest.fixture
-    def rows(self):
-        rows = table([1] * 100 + [0] * 100, images=2)
-        rows["Hernia"] = np.where(rows["patient"].isin(["p003", "p150", "p199"]), 1.0, 0.0)
-        return rows.assign(Edema=np.where(rows["patient"] == "p150", 1.0, -1.0))
-
     @pytest.mark.parametrize("seed", range(10))
     def test_a_small_site_has_its_classes_in_a_validation_split_of_two(self, seed):
         rows = table([1] * 4 + [0] * 14)  # in proportion, none of the two would be positive
@@ -91,12 +85,14 @@ class TestRareClasses:
         rows.loc[rows["patient"] == "p003", "Edema"] = 1.0  # one has both
         assert not without_positives(split_patients(rows, seed=seed), rows, ["Mass", "Edema"])
 
-    def test_splits_without_a_patient_are_named_with_the_number_there_are(self, rows):
-        names = ["Mass", "Hernia", "Edema"]
-        (line,) = without_positives(split_patients(rows, seed=0), rows, names)
+    def test_splits_without_a_patient_are_named_with_the_number_there_are(self):
+        rows = table([1] * 100 + [0] * 100, images=2)
+        rows["Hernia"] = np.where(rows["patient"].isin(["p003", "p150", "p199"]), 1.0, 0.0)
+        rows["Edema"] = np.where(rows["patient"] == "p150", 1.0, -1.0)
+        split = split_patients(rows, seed=0)
+        (line,) = without_positives(split, rows, ["Mass", "Hernia", "Edema"])
         words = r"Edema: no positive patient in \w+ and \w+ \(1 in all; 3 are needed\)"
         assert re.fullmatch(words, line)
-        split = split_patients(rows, seed=0)
         none = split.assign(split=split["split"].replace("test", "train"))
         words = "Mass: no positive patient in test (100 in all)"
         assert without_positives(none, rows, ["Mass"]) == [words, patient_split.REMEDY]
