@@ -108,6 +108,7 @@ def test_findings_in_lists_and_probabilities_take_options(hospital):
     output = answer("data", "site", "table", csv, SITE, *options, *command)
     for part in (
         "findings: Befund\n",
+        "ignored    Pneumonia: not a column of findings",
         "note       1 rows repeat an earlier one; each counts once",
         "training   Mass: 21 positive, 0 negative",
         "  Mass: no negative training image, so it would predict yes for every image",

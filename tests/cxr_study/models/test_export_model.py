@@ -132,14 +132,6 @@ def test_a_calibration_is_in_the_metadata_and_one_of_another_model_is_refused(tm
         export_model.export(load_model(file), "keras", tmp_path / "m.keras")
 
 
-def test_a_failed_export_leaves_nothing(home, tmp_path, monkeypatch):
-    failing = export_model._TARGETS["keras"]._replace(write=Mock(side_effect=RuntimeError("conv")))
-    monkeypatch.setitem(export_model._TARGETS, "keras", failing)
-    with pytest.raises(RuntimeError, match="conv"):
-        export_model.export(load_model(home[0] / "best.npz"), "keras", tmp_path / "m.keras")
-    assert list(tmp_path.iterdir()) == []
-
-
 PROGRAM = """
 import runpy, sys
 for name in ("cxr_study", "surgical_aggregation", "nvflare", "pandas", "sklearn"):

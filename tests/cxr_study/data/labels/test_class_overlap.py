@@ -1,4 +1,5 @@
 import io
+import re
 
 import pytest
 import yaml
@@ -54,15 +55,6 @@ def test_a_suggestion_can_be_pasted_into_the_site_file():
     assert yaml.safe_load(other) == {"distinct": ["Mass: lung"]}
 
 
-def test_pairs_that_must_never_be_merged_are_named():
-    apart = class_overlap.never_merged([NIH, CHEXPERT])
-    assert {(entry.name, entry.canonical) for entry in apart} >= {
-        ("Lung Lesion", "Mass"), ("Pleural Other", "Pleural Thickening"),
-        ("Lung Opacity", "Infiltration"),
-    }  # fmt: skip
-    assert not class_overlap.never_merged([NIH, site("vindr", "Clavicle fracture", "Fracture")])
-
-
 def test_parts_of_a_class_are_offered_to_the_site_that_has_them_and_not_the_class_itself():
     vindr = site("vindr", "Edema", "Rib fracture", columns=["Nodule/Mass"])
     lines = class_overlap.possible_merges([NIH, vindr])
@@ -89,7 +81,8 @@ def test_every_class_has_a_line_that_marks_its_sites_and_decisions_stand_below()
     text = printed(NIH, CHEXPERT, vindr, site("mercy", "Effusion"), width=60)
     assert "'Effusion' (mercy) resembles 'Pleural Effusion' (nih, chexpert)" in text
     assert "merges: {Pleural Effusion: [Effusion]}; if not: distinct: [Effusion]" in text
-    assert "Kept apart: Lung Lesion and Mass, because" in text
+    apart = re.findall("Kept apart: (.*), because", text)
+    assert len(apart) == 6 and "Lung Lesion and Mass" in apart
     assert "Possible at vindr" in text
     assert "merges: {Fracture: [Rib fracture]}" in text
     sites = [site(f"hospital_{i}", *UNION_CLASSES) for i in range(1, 11)]

@@ -120,10 +120,3 @@ def test_a_merge_that_cannot_be_meant_is_refused_with_the_reason(asked, message)
     present = ("Mass", "Rib fracture", "Edema", "Nodule/Mass", "Other lesion", "Lung Lesion")
     with pytest.raises(InputError, match=f"^{message}"):
         merges.apply(table({name: [0] for name in (*present, "Fibrosis")}), asked, "vindr")
-
-
-@pytest.mark.parametrize("entry", [e for e in catalogue() if e.relation == "never"])
-def test_no_pair_that_the_catalogue_keeps_apart_can_be_merged(entry):
-    for one, other in ((entry.name, entry.canonical), (entry.canonical, entry.name)):
-        with pytest.raises(InputError, match="must not be merged"):
-            merges.apply(table({one: [0]}), {other: [one]}, "table")

@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cxr_study.common.errors import InputError
 from cxr_study.data.labels.label_table import BLANK, NEGATIVE, POSITIVE, UNCERTAIN, assemble
 from cxr_study.data.labels.uncertain_labels import LabelPolicy, apply_policy, certain
 
@@ -45,9 +44,3 @@ def test_a_smoothed_label_belongs_to_image_and_class_and_is_not_tested_with():
     assert (whole["Mass"] != whole["Edema"]).all()
     tested = certain(pd.DataFrame({"Mass": [1, 0, 0.7, np.nan]}))["Mass"]
     np.testing.assert_array_equal(tested, [1, 0, np.nan, np.nan])
-
-
-def test_an_undecided_blank_is_refused_by_its_column():
-    with pytest.raises(InputError, match="column 'Mass': 1 of 5 cells are blank; set their mean"):
-        apply_policy(table(Edema=[0.0] * 5, Mass=ALL), LabelPolicy(blank=None))
-    assert apply_policy(table(Mass=[1.0, 0.0]), LabelPolicy(blank=None))["Mass"].tolist() == [1, 0]

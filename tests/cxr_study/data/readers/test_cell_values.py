@@ -101,15 +101,18 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
     (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' is already in line 2"),
     (cxr_lt, {"fpath": "02aa.jpg"}, "needs a path that ends like p10/p10000032/s50414267"),
     (cxr_lt, {"subject_id": "10000033"}, "'subject_id': the path is of patient 10000032; got"),
+    (vindr, {"rad_id": ""}, "column 'rad_id': the cell is blank"),
     (vindr, {"ILD": "-1"}, "column 'ILD': needs 1 or 0; got '-1'"),
     *((padchest, {"Labels": text}, "column 'Labels': needs a list like") for text in NO_LISTS),
     (padchest, {"ImageID": "1_a.png"}, "column 'ImageID': '1_a.png' is already in line 2"),
     (padchest, {"ImageDir": "7.0"}, "column 'ImageDir': needs a number, digits only"),
+    (padchest, {"PatientID": ""}, "column 'PatientID': the cell is blank"),
     (padchest, {"PatientBirth": "50"}, "column 'PatientBirth': needs a year, e.g. 1950; got"),
     (padchest, {"StudyDate_DICOM": "2014"}, "column 'StudyDate_DICOM': needs a date"),
     (table, {"image": "./p1/1.png", "My finding": "0"}, "My finding': got '0', but line 2 has"),
     *((table, {"image": text}, "column 'image': needs the path of a file below the images")
      for text in ("", "/b.png", r"C:\b.png", "../b.png")),
+    (table, {"patient": ""}, "column 'patient': the cell is blank"),
     (table, {"view": "p.a."}, "column 'view': needs PA, AP, frontal, lateral, other or"),
     (table, {"sex": "w"}, "column 'sex': needs F, M or a blank; got 'w'"),
     *((table, {"age": text}, "column 'age': needs a number of years, e.g. 58 or")

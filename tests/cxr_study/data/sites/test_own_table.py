@@ -53,14 +53,6 @@ class TestInspectCsv:
         for part in ("the image: --column", "'image', 'Image'?", "which columns are classes"):
             assert part in message
 
-    def test_probabilities_are_classes_and_a_list_leaves_the_other_columns_out(self, write):
-        rows = "".join(f"{i}.png,{i},Edema|Wasser,0.{i},0.{99 - i}\n" for i in range(10, 30))
-        csv = write("image,patient,what,Mass,Score\n" + rows)
-        assert inspected(csv, threshold=0.2)[1][["Mass", "Score"]].sum().tolist() == [10, 20]
-        columns, table, _ = inspected(csv, findings={"column": "what", "separator": "|"})
-        assert table[["Edema", "Wasser"]].sum().tolist() == [20, 20]
-        assert (columns["Mass"], columns["Score"]) == ("ignored", "ignored")
-
     def test_labels_next_to_a_list_are_not_passed_over(self, write):
         csv = write("image,patient,what,here\n1.png,1,Edema,1\n1.png,1,Mass,0\n")
         lists = {"column": "what", "separator": "|"}

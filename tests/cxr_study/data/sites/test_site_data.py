@@ -36,7 +36,8 @@ class TestLabels:
         assert merged["Effusion"].tolist() == [1, 0, 0]
         ones = labels(uncertain={"Edema": "ones"}, blank="not labelled").table["Edema"]
         np.testing.assert_array_equal(ones, [1, np.nan, 1])
-        with pytest.raises(InputError, match=r"a\.yaml: .*labels\.csv: col.* 'Edema': 1 of"):
+        blank = r"a\.yaml: .*labels\.csv: column 'Edema': 1 of 3 cells are blank; set their mean"
+        with pytest.raises(InputError, match=blank):
             labels(blank=None)
 
     @pytest.mark.parametrize(("keys", "message"), [

@@ -9,14 +9,7 @@ from cxr_study.common.wording import Notice
 from cxr_study.evaluation.summary_json import PATIENTS, Contribution
 from cxr_study.jobs.method import Method
 from cxr_study.reports.card import model_card
-from cxr_study.reports.card.model_card import (
-    CardSource,
-    averaged_body,
-    markdown,
-    placeholder,
-    trained_by,
-    write,
-)
+from cxr_study.reports.card.model_card import CardSource, averaged_body, markdown, trained_by, write
 from html_page import Page
 from made_up_calibration import calibrated
 from made_up_summary import DEGENERATE
@@ -186,7 +179,8 @@ def test_answers_in_the_models_folder_are_in_every_card(source, tmp_path):
     path = write(source, tmp_path)
     assert path == tmp_path / "model_card.md" and path.read_text() == markdown(source)
     blank = (tmp_path / "card.yaml").read_text()
-    unasked = [key for key in model_card.QUESTIONS if placeholder(key) not in path.read_text()]
+    placeholder, text = model_card.placeholder, path.read_text()
+    unasked = [key for key in model_card.QUESTIONS if placeholder(key) not in text]
     assert unasked == ["data", "performance"]  # the run knows these
     (tmp_path / "card.yaml").write_text(blank.replace("developer: ''", "developer: A|b <c@d.org>"))
     for _ in range(2):
