@@ -4,11 +4,10 @@ import json
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-JOBS = Path(__file__).parents[3] / "jobs"
+from tiny_job import JOBS
 
 SLOW = (
     "PIL", "filelock", "jinja2", "joblib", "keras", "matplotlib", "numpy", "nvflare", "pandas",

@@ -15,10 +15,8 @@ from cxr_study.jobs.job import Job
 from cxr_study.jobs.job_export import write, write_all
 from cxr_study.jobs.methods import JOBS, METHODS
 from cxr_study.jobs.presets import JobError
+from tiny_job import JOBS as FOLDERS
 from tiny_job import walk
-
-ROOT = Path(__file__).parents[3]
-FOLDERS = ROOT / "jobs"
 
 
 def content(folder):

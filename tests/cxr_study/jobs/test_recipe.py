@@ -1,7 +1,6 @@
 """What the recipe exports, as FLARE loads it; simulator/ and poc/ run it."""
 
 import json
-from pathlib import Path
 
 import pytest
 from nvflare.apis.job_def import JobMetaKey
@@ -22,10 +21,10 @@ from cxr_study.jobs.job_export import write
 from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import JobError
 from cxr_study.jobs.recipe import JobRecipe
+from tiny_job import JOBS as FOLDERS
 from tiny_job import walk
 from tiny_site import TinySite
 
-JOBS_FOLDER = Path(__file__).parents[3] / "jobs"
 ENVIRONMENT = {name: f"/data/{name}" for name in ("CXR_SITES", "CXR_INITIAL_BODY", "CXR_MODEL")}
 RATES = {"chexpert": {"learning_rate": 1e-5}}
 
@@ -126,7 +125,7 @@ def test_an_argument_that_flares_export_would_drop_is_refused(monkeypatch):
 
 def test_a_job_of_a_folder_has_no_recipe():
     with pytest.raises(JobError, match="a recipe needs a job by name; got the folder"):
-        JobRecipe(Job.of(JOBS_FOLDER / "surgical"))
+        JobRecipe(Job.of(FOLDERS / "surgical"))
 
 
 def test_flares_simulator_is_to_allow_the_jobs_classes_and_no_others(monkeypatch, tmp_path):
@@ -135,7 +134,7 @@ def test_flares_simulator_is_to_allow_the_jobs_classes_and_no_others(monkeypatch
     recipe.execute(SimEnv(clients=["nih", "chexpert"], workspace_root=str(tmp_path)))
     resources = json.loads((tmp_path / "surgical/local/resources.json").read_text())
     ours = {path for path in resources["class_allow_list"] if not path.startswith("nvflare.")}
-    named = Job.of(JOBS_FOLDER / "surgical").folder.classes
+    named = Job.of(FOLDERS / "surgical").folder.classes
     assert ours == {path for path in named if not path.startswith("nvflare.")}
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,7 @@ from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import JobError
 from cxr_study.jobs.settings import JobSettings, acting_at, checked, defaults, table
 from surgical_aggregation.site.training.training_options import TrainingOptions
-
-FOLDERS = Path(__file__).parents[3] / "jobs"
+from tiny_job import JOBS as FOLDERS
 
 SURGICAL = Job.of("surgical")
 

@@ -18,8 +18,7 @@ from cxr_study.runs.run_request import InitialBodyError, RunRequest, check, chec
 from cxr_study.training.network import input_facts
 from surgical_aggregation.aggregation.batch_norm_strategy import StrategyError
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-
-JOBS = Path(__file__).parents[3] / "jobs"
+from tiny_job import JOBS
 
 
 @pytest.fixture

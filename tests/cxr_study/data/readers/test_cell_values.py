@@ -101,6 +101,7 @@ NO_LISTS += ["-" * 3_000 + "1", "{[]: 1}", r"['goi\ter']"]
     (cxr_lt, {"fpath": PATH}, "column 'path': '02aa' is already in line 2"),
     (cxr_lt, {"fpath": "02aa.jpg"}, "needs a path that ends like p10/p10000032/s50414267"),
     (cxr_lt, {"subject_id": "10000033"}, "'subject_id': the path is of patient 10000032; got"),
+    (vindr, {"image_id": ""}, "column 'image_id': the cell is blank"),
     (vindr, {"rad_id": ""}, "column 'rad_id': the cell is blank"),
     (vindr, {"ILD": "-1"}, "column 'ILD': needs 1 or 0; got '-1'"),
     *((padchest, {"Labels": text}, "column 'Labels': needs a list like") for text in NO_LISTS),
@@ -160,6 +161,13 @@ KAGGLE = "image_id,class_name,class_id,rad_id,x_min,y_min,x_max,y_max".split(","
 def test_a_header_that_lacks_a_column_or_can_be_misread_is_refused(read, reader, header, message):
     with pytest.raises(InputError, match=rf"(?s)labels\.csv, line 1.*{message}"):
         read(reader, {}, header=header)
+
+
+def test_only_the_data_sets_own_names_become_canonical(tmp_path):
+    header = ["id", "Effusion", "Other finding"]
+    for dataset, name in (("nih", "Pleural Effusion"), ("table", "Effusion")):
+        classes = cell_values.class_columns(tmp_path, header, ["id"], dataset)
+        assert classes == {"Effusion": name, "Other finding": "Other finding"}
 
 
 @pytest.mark.parametrize(("dataset", "columns"), [
