@@ -62,7 +62,6 @@ class TestReadModel:
     @pytest.mark.parametrize(("text", "message"), [
         ("a: [", r"recipe .*a\.yaml cannot be read as YAML"),
         ("", r"a\.yaml: needs lines 'key: value'; got None"),
-        ("- a", r"needs lines 'key: value'; got \['a'\]"),
         ("a: 1\na: 2", r"key 'a' is given twice[\s\S]*line 2"),
         ("nmae: x\npeople: 3", r"a\.yaml: key 'nmae' is not known; nearest known: name"),
         ("name: x\npages: 3", "key 'pages' is not known; nearest known: tags"),

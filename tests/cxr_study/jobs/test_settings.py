@@ -21,8 +21,6 @@ SURGICAL = Job.of("surgical")
     ("num_rounds", "three", "a whole number, 0 or more; got 'three'"),
     ("num_rounds", 2.5, "a whole number"), ("num_rounds", True, "a whole number"),
     ("patience", -1, "a whole number, 0 or more; got -1"),
-    ("min_clients", -1, "a whole number, 0 or more"),
-    ("site_silence", 0, "a whole number, 1 or more"),
     ("image_size", 7, "a whole number from 8 to 2048"),
     ("hidden", 10**9, "a whole number from 0 to 16384"),
     ("seed", 2**32, "a whole number from 0 to 4294967295"),  # NumPy's and Keras's limit

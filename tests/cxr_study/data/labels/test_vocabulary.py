@@ -86,13 +86,10 @@ def test_what_resembles_a_class_is_related_to_it(dataset, target, expected, name
 
 @pytest.mark.parametrize(("name", "other", "reason"), [
     ("Effusion", "Pleural Effusion", "dataset 'nih' calls Pleural Effusion so"),
-    ("Pulmonary Fibrosis", "Fibrosis", "dataset 'vindr' calls Fibrosis so"),
     ("Effusion", "pericardial effusion", "one contains the other"),
-    ("Viral pneumonia", "Pneumonia", "one contains the other"),
     ("Support device", "Support Devices", "the same words"), ("Masses", "Mass", "the same words"),
     ("Effusion, pleural", "Pleural Effusion", "the same words"),
     ("Oedema", "Edema", "nearly the same spelling"),
-    ("Cardiomegally", "Cardiomegaly", "nearly the same spelling"),
     ("Pneumonitis", "Pneumonia", None), ("Pleural plaque", "Pleural Other", None),
     ("Effusion", "Infiltration", None), ("??", "Mass", None),
 ])  # fmt: skip
