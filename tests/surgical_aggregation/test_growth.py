@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from flare import context, global_model, result
+from flare import column, context, global_model, result
 from surgical_aggregation.server.access.class_filters import CheckResult, SelectHead
 from surgical_aggregation.server.models.aggregator import SurgicalAggregator
 from surgical_aggregation.server.models.global_model import GlobalModel, MergeIntoGlobalModel
@@ -14,7 +14,6 @@ from surgical_aggregation.wire import variables as wire
 
 FEW, MANY = 40, 320
 BODY = {f"layer{i}/kernel": np.ones(2, np.float32) for i in range(3)}
-COLUMN = (np.ones(2, np.float32), np.ones(1, np.float32))
 SITES = "abcd"
 
 
@@ -36,7 +35,7 @@ def names(count):
 def a_round(count, **arguments):
     """A round of four sites with the same classes, from the sent model to the new one."""
     table = {site: names(count) for site in SITES}
-    labelled = dict.fromkeys(names(count), COLUMN)
+    labelled = dict.fromkeys(names(count), column(1))
     model = global_model(BODY, labelled)
     generator = MergeIntoGlobalModel("fedavgm")
     aggregator = SurgicalAggregator("fedavg", limits={"site_classes": count}, **arguments)

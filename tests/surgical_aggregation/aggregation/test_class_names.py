@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surgical_aggregation.aggregation.class_names import Spellings, fold, twins, unfit
+from surgical_aggregation.aggregation.class_names import Spellings, fold, unfit
 
 
 @given(st.text(max_size=8))
@@ -51,9 +51,3 @@ def test_of_several_spellings_the_first_is_the_one():
     known.add(["edema"])  # two that are there already are both themselves
     assert known.twin("Edema") is known.twin("edema") is None
     assert known.twin("EDEMA") == "Edema"
-
-
-def test_twins_are_the_first_two():
-    assert twins(["Mass", "Edema", "e\u0064ema", "MASS"]) == ("Edema", "edema")
-    assert twins(["Mass", "Edema"]) is None
-    assert twins(["Mass", "Mass"]) is None  # the same spelling, as at two sites

@@ -6,10 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from surgical_aggregation.aggregation import result_checks
 from surgical_aggregation.aggregation.batch_norm_strategy import VariableKinds
 from surgical_aggregation.aggregation.class_names import Spellings
-from surgical_aggregation.aggregation.result_checks import Expected, fault, oversize
+from surgical_aggregation.aggregation.result_checks import Expected, added, fault, oversize
 from surgical_aggregation.aggregation.site_result import Limits, SiteResult, limits
 
 BODY = {"conv/kernel": np.zeros((2, 2), np.float32), "bn/gamma": np.ones(2, np.float32)}
@@ -55,7 +54,6 @@ BAD = {
     "shape": (body(bn_gamma=np.ones(3, "f4")), r"'bn/gamma' must have shape \(2,\); got \(3,\)"),
     "column's length": (column(np.zeros(4, "f4")), r"of Edema' must have shape \(3,\); got \(4,\)"),
     "bias's shape": (column(bias=np.zeros(2, "f4")), "bias of Edema"),
-    "integers": (body(bn_gamma=np.ones(2, int)), "array of float32; got int64"),
     "precision": (body(bn_gamma=np.ones(2, "f2")), "array of float32; got float16"),
     "far from zeros": (column(np.float32([0, -1e30, 0])), "Edema' has 1 values that moved by more"),
     "dates": (body(bn_gamma=np.zeros(2, "M8[s]")), r"of float32; got datetime64\[s\]"),
@@ -193,7 +191,7 @@ def test_a_moving_variance_may_be_zero_and_not_below():
 def test_differences_are_added_to_the_variables_that_they_are_from():
     start = {"bn/gamma": np.float32([1, 2]), "scale": np.array(2, np.float32)}
     sent = {"bn/gamma": np.float32([5, 6]), "new": np.float32([7]), "scale": start["scale"]}
-    trained = result_checks.added(sent, start)
+    trained = added(sent, start)
     values = {name: value.tolist() for name, value in trained.items()}
     assert values == {"bn/gamma": [6, 8], "new": [7], "scale": 4}
     kinds = {(type(value), value.dtype.name) for value in trained.values()}
@@ -211,5 +209,5 @@ def test_differences_are_added_to_the_variables_that_they_are_from():
 ], ids=["shape", "precision", "nothing", "NaN", "overflow"])  # fmt: skip
 def test_a_difference_keeps_the_fault_that_it_came_with(difference, reason):
     largest = {"bn/gamma": np.full(2, np.finfo(np.float32).max)}
-    sent = result_checks.added({"bn/gamma": difference}, largest)
+    sent = added({"bn/gamma": difference}, largest)
     assert re.search(reason, fault(changed(body=sent), expected(largest)))

@@ -1,8 +1,7 @@
 import tracemalloc
 
 from surgical_aggregation.aggregation.site_result import SiteResult
-from surgical_aggregation.checkpoints import manifest
-from surgical_aggregation.checkpoints.manifest import Manifest, before_round
+from surgical_aggregation.checkpoints.manifest import Manifest, before_round, with_round
 
 FRESH = Manifest({"head_features": 4, "backbone": "small_densenet"})
 
@@ -53,7 +52,7 @@ def test_rounds_are_joined_while_the_same_sites_train_a_class_and_cut_before_a_r
     trained = {}
     for round_, sites in enumerate(["ba", "ab", "a", "", "a"]):
         if sites:
-            trained = manifest.with_round(trained, round_, list(sites))
+            trained = with_round(trained, round_, list(sites))
     assert trained["rounds"] == [[0, 1, ["a", "b"]], [2, 2, ["a"]], [4, 4, ["a"]]]
     assert (trained["sites"], trained["last_round"]) == (["a", "b"], 4)
     assert before_round(trained, 2)["rounds"] == [[0, 1, ["a", "b"]]]
@@ -62,14 +61,14 @@ def test_rounds_are_joined_while_the_same_sites_train_a_class_and_cut_before_a_r
 
 
 def test_who_has_no_label_trained_nothing_and_who_taught_a_class_lacks_nothing_later():
-    first = manifest.with_round({}, 0, ["a", "b", "c"], {"b": "labelled", "c": "positive"})
+    first = with_round({}, 0, ["a", "b", "c"], {"b": "labelled", "c": "positive"})
     assert first["rounds"] == [[0, 0, ["a", "c"]]] and first["sites"] == ["a", "c"]
     assert first["lacking"] == {"b": "labelled", "c": "positive"}
-    later = manifest.with_round(first, 1, ["a", "b", "c"], {"a": "positive", "c": "negative"})
+    later = with_round(first, 1, ["a", "b", "c"], {"a": "positive", "c": "negative"})
     assert later["lacking"] == {"c": "negative"} and later["sites"] == ["a", "b", "c"]
-    none = manifest.with_round({}, 3, ["a"], {"a": "labelled"})
+    none = with_round({}, 3, ["a"], {"a": "labelled"})
     assert none == {"sites": [], "last_round": None, "rounds": [], "lacking": {"a": "labelled"}}
-    assert manifest.Manifest({"classes": {"Edema": none}, "head_features": 2})
+    assert Manifest({"classes": {"Edema": none}, "head_features": 2})
 
 
 def test_a_range_of_rounds_that_a_file_names_is_not_counted_out():

@@ -3,16 +3,15 @@
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
-from nvflare.apis.fl_context import FLContext
 
+from flare import context
 from surgical_aggregation.kit.job_guard import JobFiles, JobIds
+from tiny_job import JOBS
 
-JOBS = Path(__file__).parents[3] / "jobs"
 CLIENT = "config/config_fed_client.conf"
 
 
@@ -109,7 +108,6 @@ def test_a_part_counts_where_the_kit_names_its_package(tmp_path, monkeypatch, al
 
 @pytest.mark.parametrize(("meta", "blocked"), [({"job_id": "local"}, True), ({"name": "x"}, False)])
 def test_a_submission_with_an_id_of_its_own_is_blocked(meta, blocked):
-    fl_ctx = FLContext()
-    fl_ctx.set_prop(FLContextKey.JOB_META, meta, private=True, sticky=False)
+    fl_ctx = context(props={FLContextKey.JOB_META: meta})
     JobIds().handle_event(EventType.SUBMIT_JOB, fl_ctx)
     assert bool(fl_ctx.get_prop(FLContextKey.JOB_BLOCK_REASON)) is blocked

@@ -4,7 +4,6 @@ from unittest.mock import MagicMock
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
-from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet import cell
 from nvflare.fuel.f3.cellnet.core_cell import Message, _BulkSender
 from nvflare.fuel.f3.cellnet.defs import Encoding, MessageHeaderKey, MessagePropKey, MessageType
@@ -16,6 +15,7 @@ from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.private.defs import CellMessageHeaderKeys
 from nvflare.widgets.fed_event import FED_EVENT_TOPIC
 
+from flare import context
 from surgical_aggregation.kit.server_requests import ServerRequests
 from surgical_aggregation.wire import flare_internals
 
@@ -125,11 +125,10 @@ def test_a_message_too_large_for_a_site_ends_no_process(monkeypatch, kind):
 def test_the_filter_is_there_before_the_start_and_a_streams_id_tells_no_other(event, monkeypatch):
     """Whoever knows the id can acknowledge or end the stream to another site."""
     monkeypatch.setattr(byte_streamer, "gen_stream_id", iter(range(9)).__next__)
-    added, fl_ctx, guard = [], FLContext(), ServerRequests()
+    added, guard = [], ServerRequests()
     core = SimpleNamespace(add_incoming_filter=lambda *arguments: added.append(arguments))
     server = SimpleNamespace(cell=SimpleNamespace(core_cell=core))
-    fl_ctx.set_prop(FLContextKey.SITE_OBJ, server, private=True, sticky=False)
-    fl_ctx.set_prop(FLContextKey.CURRENT_JOB_ID, "job", private=True, sticky=False)
+    fl_ctx = context(props={FLContextKey.SITE_OBJ: server, FLContextKey.CURRENT_JOB_ID: "job"})
     refusing = []
     monkeypatch.setattr(flare_internals, "refuse_unreadable_results", refusing.append)
     guard.handle_event(event, fl_ctx)

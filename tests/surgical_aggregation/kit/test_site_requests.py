@@ -3,12 +3,12 @@ from types import SimpleNamespace
 import pytest
 from nvflare.apis.event_type import EventType
 from nvflare.apis.fl_constant import FLContextKey
-from nvflare.apis.fl_context import FLContext
 from nvflare.fuel.f3.cellnet.core_cell import Message as CellMessage
 from nvflare.fuel.f3.cellnet.defs import CellChannel, MessageHeaderKey
 from nvflare.private.admin_defs import Message
 from nvflare.private.defs import SysCommandTopic, TrainingTopic
 
+from flare import context
 from surgical_aggregation.kit.site_requests import SiteRequests
 
 
@@ -42,10 +42,8 @@ def flares_cell(name):
 
 def test_the_filters_are_there_once_the_site_is_registered_and_before_a_job_starts():
     service, job, guard = flares_cell("nih"), flares_cell("nih.job"), SiteRequests()
-    engine = SimpleNamespace(get_cell=lambda: job)
-    fl_ctx = FLContext()
-    fl_ctx.get_engine = lambda: engine
-    fl_ctx.set_prop(FLContextKey.SITE_OBJ, SimpleNamespace(cell=service), private=True)
+    props = {FLContextKey.SITE_OBJ: SimpleNamespace(cell=service)}
+    fl_ctx = context(engine=SimpleNamespace(get_cell=lambda: job), props=props)
     for event in (EventType.BEFORE_CLIENT_REGISTER, EventType.START_RUN):
         guard.handle_event(event, fl_ctx)
     assert not service.added and not job.added

@@ -215,7 +215,3 @@ def test_the_state_before_is_kept_for_a_run_that_goes_back_a_round(tmp_path):
     write(tmp_path, 1, 2, 3)
     assert [load_state(tmp_path, before)[0].round for before in (None, 3, 2)] == [3, 3, 2]
     assert load_state(tmp_path, 1)[0] is None
-    for name in (STATE_FILE, PREVIOUS_FILE):
-        (tmp_path / name).write_bytes(b"PK")
-    state, damaged = load_state(tmp_path)
-    assert state is None and list(damaged) == [STATE_FILE, PREVIOUS_FILE]

@@ -13,7 +13,6 @@ from surgical_aggregation.aggregation import feature_statistics
 from surgical_aggregation.aggregation.metrics import summary, without_counts
 from surgical_aggregation.checkpoints.checkpoint import digest
 from surgical_aggregation.wire import headers
-from surgical_aggregation.wire.headers import POSITIVES
 from tiny_site import FEATURES
 from tiny_tasks import COLUMNS, TASKS, column
 
@@ -184,7 +183,7 @@ def test_counts_go_with_every_task_when_asked_for(process, site):
         positives = dict(zip(CLASSES, labels.sum(axis=0), strict=True))
         dxo = north.sent(name)
         if split == "train":
-            assert dxo.meta[POSITIVES] == positives
+            assert dxo.meta[headers.POSITIVES] == positives
         else:
             assert dxo.data["images"] == 20
             for label, count in positives.items():

@@ -9,14 +9,13 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
-from flare import Engine, context, global_model
+from flare import Engine, column, context, global_model
 from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.best_model_selector import BestModelSelector
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import headers
 from surgical_aggregation.wire.headers import AVERAGE, BEST, BEST_ROUND, CANDIDATE, REFIT
 
-COLUMN = (np.zeros(2, np.float32), np.zeros(1, np.float32))
 ABORT = Signal()
 ABORT.trigger("abort")
 
@@ -37,7 +36,7 @@ class Run:
 
     def become(self, **facts):
         """The model in memory is this one."""
-        model = global_model({}, dict.fromkeys(("Edema", "Mass"), COLUMN))
+        model = global_model({}, dict.fromkeys(("Edema", "Mass"), column(0)))
         manifest = model.manifest.with_facts(**facts)
         GlobalModel(model.variables, manifest).set_current(self.context())
 

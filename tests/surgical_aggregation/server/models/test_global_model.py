@@ -81,13 +81,6 @@ def test_manifest_keeps_what_a_class_lacks_until_its_site_has_it():
     assert last.manifest["classes"]["Edema"]["lacking"] == {"a": "positive"}
 
 
-def test_what_was_measured_of_the_model_before_is_not_said_of_the_new_one():
-    last = model(validation={"round": 0, "auroc": {"a": {"Edema": 0.5}}})
-    assert "validation" not in merged(last, accepted={"a": of()})[0].manifest
-    dropped = merged(last, [np.nan], accepted={"a": of()})[0]  # it is the same model
-    assert dropped.manifest["validation"] == last.manifest["validation"]
-
-
 def test_the_optimizer_takes_a_step_and_remembers_it_for_the_next():
     momentum = {"optimizer": "fedavgm", "momentum": 0.5, "mean": [4]}
     kinds = VariableKinds(frozenset({"bn/moving_mean"}))
@@ -122,12 +115,13 @@ class TestDroppedRound:
     @pytest.mark.parametrize(("value", "optimizer"), [
         (np.inf, {}), (1e38, ADAM), (3e38, {"optimizer": "fedavgm", "learning_rate": 2.0}),
     ], ids=["an average", "a moment: its square", "the step itself"])  # fmt: skip
-    def test_leaves_model_and_moments_as_they_were(self, value, optimizer):
-        last = model({"Mass": 2}, MOMENTS, round=3, classes={"Mass": {}})
+    def test_leaves_model_moments_and_what_was_measured_as_they_were(self, value, optimizer):
+        facts = {"head_features": 2, "classes": {"Mass": {}}, "validation": {"round": 3}}
+        last = model({"Mass": 2}, MOMENTS, round=3, **facts)
         after, fl_ctx = merged(last, [value], {"Mass": 4}, 3, {"a": of("Mass")}, **optimizer)
         assert lists(after.variables) == lists(last.variables)
         assert lists(after.moments) == lists(MOMENTS)
-        assert after.manifest == {"head_features": 2, "round": 4, "classes": {"Mass": {}}}
+        assert after.manifest == {**facts, "round": 4}
         assert fl_ctx.get_engine().events == [headers.ROUND_DROPPED]
 
     def test_says_which_variable_and_whose_values_were_the_largest(self):

@@ -5,8 +5,6 @@ from contextlib import ExitStack
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable, make_reply
@@ -71,13 +69,6 @@ class TestEnd:
         assert task.is_over() and panics == []
         assert task.engine.announced == [("silent", "west", "it has not requested the task")]
         assert task.engine.events.count(CLASSES_DECLARED) == 2  # of those that asked
-
-    def test_results_that_it_needs_are_waited_for_however_late(self, start, panics):
-        task = start(needed=2, wait=0)
-        task.answer("north")
-        assert not task.is_over(0.3)
-        task.answer("south")
-        assert task.is_over() and panics == []
 
     @pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.UNSAFE_JOB])
     def test_a_failed_result_or_a_second_one_does_not_count(self, start, panics, monkeypatch, code):
@@ -307,23 +298,3 @@ def test_where_too_few_are_left_the_others_are_heard_if_asked_for_but_not_for_ev
     heard = "open" if wait_for_all else "too few"
     assert [it.verdict(now) for now in (10, 14, 15)] == [heard, heard, "too few"]
     assert it.verdict(16, ["north", "south", "west"]) == "too few"
-
-
-events = st.lists(st.tuples(st.sampled_from(SITES), st.sampled_from(["accept", "fail", "go"])))
-
-
-@given(events, st.integers(1, 5))
-def test_the_verdict_is_that_of_counting(events, needed):
-    it, fate = TaskStatus("train", 3, SITES, needed, wait=0.0), {}
-    for site, what in events:
-        if site not in fate:
-            fate[site] = what
-            if what == "accept":
-                it.accept(site, now=0.0)
-            elif what == "fail":
-                it.failed.add(site)
-    gone = [site for site, what in fate.items() if what == "go"]
-    accepted = [*fate.values()].count("accept")
-    reachable = accepted + len(SITES) - len(fate)
-    expected = "enough" if accepted >= needed else "open" if reachable >= needed else "too few"
-    assert it.verdict(now=0.0, gone=gone) == expected

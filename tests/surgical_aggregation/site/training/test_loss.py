@@ -32,14 +32,6 @@ def test_it_is_a_mean_over_labelled_classes(labels, probabilities, weights, foca
     assert np.isfinite(gradient).all() and not gradient[:, np.isnan(labels)].any()
 
 
-def test_without_gaps_it_is_kerass_binary_cross_entropy():
-    labels = np.float32([[1, 0, 1], [0, 0, 1]])
-    probabilities = np.float32([[0.9, 0.2, 0.6], [0.5, 0.1, 0.7]])
-    found = training_loss(None, 0.0)(labels, probabilities)
-    expected = keras.losses.binary_crossentropy(labels, probabilities)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 def test_balanced_weights_give_both_kinds_the_same_total_if_there_are_both():
     labels = np.array([[1], [0], [0], [0], [np.nan]])
     np.testing.assert_allclose(balanced_weights(labels), [[4 / 6], [2]], rtol=1e-6)
