@@ -14,7 +14,6 @@ import tiny_job
 from cxr_deployment import deployed_run, job_watch, local_workspaces
 from cxr_deployment.deployed_run import DeployedRun, DeployedRunError
 from cxr_deployment.flare_session import SessionError
-from cxr_deployment.local_workspaces import DiskFullError
 from cxr_study.common.progress import Steps
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
@@ -167,7 +166,6 @@ RUNS = {
     "aborted":
         ([("FINISHED:ABORTED", 3)], {}, [FIRST],
          f"{failed(1, 3)}it was aborted by an admin. Resume: .*--set continues=job-1 and"),
-    "never started": ([("FINISHED:FAILED_TO_RUN", 3)], {}, [FIRST], failed(1, 3)),
     "the server is gone":
         ([(BROKE, 2), (GONE, 0)], {}, [FIRST, SECOND],
          "DeployedRunError: no FLARE server answers\nJob job-2 is no longer watched.*"
@@ -270,7 +268,7 @@ def test_an_id_is_on_record_before_the_job_is_waited_for(go, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(("full", "end"), [
-    ([True], DiskFullError),
+    ([True], local_workspaces.DiskFullError),
     ([False, True], "There is no further attempt: 200 MB must"),
     ([False, True, False], ["job-1", "job-2"]),
 ])  # fmt: skip
@@ -279,7 +277,7 @@ def test_nothing_is_submitted_onto_a_full_disk(go, tmp_path, monkeypatch, full, 
     times = iter([*full, *[full[-1]] * 99])
     monkeypatch.setattr(local_workspaces, "free_bytes", lambda _: 0 if next(times) else 2**40)
     plan = [(BROKE, 4), (DONE, 6)]
-    if end is DiskFullError:
+    if end is local_workspaces.DiskFullError:
         with pytest.raises(end, match=r"200 MB must be free for a job; this run \(.* 0 MB"):
             go(*plan)
         return

@@ -102,18 +102,23 @@ def test_no_kit_and_an_unknown_job_are_refused(kit):
         find_job_files(kit, ["other", NEW])
 
 
-def test_a_folder_that_another_account_owns_hides_no_workspace(tmp_path, monkeypatch):
-    for name, service in (("nih", "client"), ("other", "client"), ("server", "server")):
-        (tmp_path / name / "startup").mkdir(parents=True)
-        (tmp_path / name / f"startup/fed_{service}.json").touch()
-        for file in ("startup/rootCA.pem", "log.txt"):
-            (tmp_path / name / file).write_text("-----BEGIN CERTIFICATE-----")
+def test_workspaces_are_those_of_the_same_provisioning_that_were_started_and_can_be_read(
+    tmp_path, monkeypatch
+):
+    for name in ("nih", "not started", "server", "another's", "another provisioning"):
+        startup = tmp_path / name / "startup"
+        startup.mkdir(parents=True)
+        (startup / f"fed_{'server' if name == 'server' else 'client'}.json").touch()
+        (startup / "rootCA.pem").write_text("" if name == "another provisioning" else "ours")
+        if name != "not started":
+            (tmp_path / name / "log.txt").touch()
     is_file = Path.is_file
 
     def forbidden(path):
-        if "other" in path.parts:
+        if "another's" in path.parts:
             raise PermissionError(path)
         return is_file(path)
 
     monkeypatch.setattr(Path, "is_file", forbidden)  # root may read all
     assert workspaces(tmp_path / "nih") == {n: tmp_path / n for n in ("nih", "server")}
+    assert workspaces(tmp_path / "no kit") == {}

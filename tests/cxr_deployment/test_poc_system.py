@@ -14,7 +14,6 @@ import pytest
 from cxr_deployment import poc_system, processes
 from cxr_deployment.flare_session import SessionError
 from cxr_deployment.poc_system import MARK, PocError, PocProject, PocSystem
-from cxr_deployment.processes import PortError, free_port
 
 POC = Path(__file__).parents[2] / "poc"
 PROJECT = POC / "project.yml"
@@ -66,12 +65,12 @@ def test_whatever_fails_in_its_making_nothing_is_left(system, monkeypatch, step,
 
 
 def test_a_port_that_somebody_has_is_refused_unless_it_is_its_own(system, taken, monkeypatch):
-    system.check(PROJECT, free_port())
+    system.check(PROJECT, processes.free_port())
     system.folder.mkdir()
     for own, runs, free in ((taken, [], False), (taken, [1], True), (1, [1], False)):
         PocProject.read(PROJECT).changed(port=own).write(system.folder / MARK)
         monkeypatch.setattr(processes, "find_processes", lambda _, runs=runs: runs)
-        with nullcontext() if free else pytest.raises(PortError):
+        with nullcontext() if free else pytest.raises(processes.PortError):
             system.check(PROJECT, taken)
 
 

@@ -1,6 +1,5 @@
 import json
 import re
-import shutil
 from datetime import datetime
 from types import SimpleNamespace
 from zipfile import ZipFile
@@ -47,20 +46,6 @@ def system(tmp_path_factory):
             line = {**DECLARED, "date": date, "free_disk": None}
             files.writestr("run_record.jsonl", json.dumps(DECLARED if job == "new" else line))
     return system
-
-
-def test_workspaces_found_are_those_of_the_same_provisioning_that_were_started(system, tmp_path):
-    assert local_workspaces.workspaces(system.lead) == {"server": system.server}
-    other = system.lead.with_name("server-2")  # of another provisioning
-    shutil.copytree(system.server, other)
-    (other / "startup/rootCA.pem").write_text("")
-    assert local_workspaces.workspaces(system.lead) == {"server": system.server}
-    shutil.rmtree(other)
-    for name in ("log.txt", "startup/fed_client.json"):
-        file = tmp_path / "site" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch()
-    assert local_workspaces.workspaces(tmp_path / "no kit") == {}
 
 
 @pytest.mark.parametrize("versions", [{"server": "2.9.0", "nih": "2.9.0"}, None])

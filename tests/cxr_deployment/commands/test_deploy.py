@@ -11,7 +11,6 @@ import pytest
 from cxr_deployment import flare_session, local_workspaces
 from cxr_deployment.commands import deploy
 from cxr_deployment.deployed_run import DeployedRun
-from cxr_deployment.flare_session import SessionError
 from cxr_study.jobs.job import Job
 from cxr_study.runs.finished_run import read_facts
 from tiny_job import JOBS
@@ -34,7 +33,7 @@ def submitted(monkeypatch):
         def __enter__(self):
             self.given["on_wait"]("the server does not answer")
             if self.kit.name == "bad":
-                raise SessionError("it is not let in.")
+                raise flare_session.SessionError("it is not let in.")
             return self
 
         def __exit__(self, *_):
@@ -42,7 +41,7 @@ def submitted(monkeypatch):
 
         def meta(self, job):
             if job == "unknown":
-                raise SessionError("no such job")
+                raise flare_session.SessionError("no such job")
 
     def run(deployed):
         runs.append((deployed, deployed.session))

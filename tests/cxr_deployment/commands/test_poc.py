@@ -78,7 +78,6 @@ class TestRun:
         ("--set hidden=8", "the initial body of the phantom is of"),
         ("--initial-body no.npz", "no.npz' does not exist"),
         ("--initial-body {earlier}/job/meta.json", "which the new run needs"),
-        ("--preset no", "no preset 'no'"),
         ("--out spaced\\ run", "without spaces"),
         ("--out others", "only what an earlier run made"),
         ("--port 70000", "65535"),
