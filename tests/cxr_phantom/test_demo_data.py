@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 from nvflare.apis.fl_constant import ReservedKey
-from nvflare.apis.fl_context import FLContext
 
 from cxr_phantom import demo_data
 from cxr_study.data.sites.site_data import load_labels
 from cxr_study.data.sites.site_file import read_site_file
+from flare import context
 from surgical_aggregation.checkpoints.checkpoint import CheckpointError, digest, load
 from surgical_aggregation.server.models.model_files import InitialBody
 from surgical_aggregation.wire.headers import SIMULATED_JOB
@@ -62,14 +62,9 @@ def test_the_pretrained_body_is_what_its_manifest_says_of_the_whole_pretraining(
     assert body.manifest["source_accuracy"] > 0.6
 
 
-def of_job(job_id):
-    fl_ctx = FLContext()
-    fl_ctx.set_prop(ReservedKey.RUN_NUM, job_id, private=False, sticky=False)
-    return fl_ctx
-
-
 def test_real_images_start_from_drawings_only_where_that_is_asked_for(monkeypatch):
-    simulated, deployed = of_job(SIMULATED_JOB), of_job("1234")
+    simulated, deployed = context(), context()
+    simulated.set_prop(ReservedKey.RUN_NUM, SIMULATED_JOB, private=False, sticky=False)
     monkeypatch.delenv("CXR_SITES", raising=False)
     assert InitialBody("own.npz").path(simulated) == Path("own.npz")
     monkeypatch.setenv("CXR_INITIAL_BODY", "own.npz")

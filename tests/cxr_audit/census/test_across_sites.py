@@ -15,15 +15,11 @@ from cxr_audit.report.audit_view import equal_notices
 MINI = Path(__file__).parents[3].parent / "shared/data/nih-mini/images"
 
 
-@pytest.fixture
-def site(shared):
-    return lambda name, **changes: dataclasses.replace(shared, site=name, **changes)
-
-
-def test_distance_is_0_for_the_same_grey_values_and_1_for_no_common_one(site):
+def test_distance_is_0_for_the_same_grey_values_and_1_for_no_common_one(shared):
     black, white = [PER] + [0] * (BINS - 1), [0] * (BINS - 1) + [PER]
     greys = {"a": black, "b": black, "c": None, "d": white}
-    across = compare([site(name, intensity=grey) for name, grey in greys.items()])
+    sites = [dataclasses.replace(shared, site=n, intensity=grey) for n, grey in greys.items()]
+    across = compare(sites)
     assert list(across.intensities) == ["a", "b", "d"]
     np.testing.assert_allclose(across.distances, [[0, 0, 1], [0, 0, 1], [1, 1, 0]])
 

@@ -7,7 +7,6 @@ import pytest
 from cxr_audit.census.flare_counts import from_counts
 from cxr_audit.census.flare_statistics import CensusStatistics
 from cxr_study.common import offered_data
-from cxr_study.common.offered_data import DemoData
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.presets import JobError
 from flare import Engine, site_context
@@ -23,7 +22,7 @@ def counts(statistics):
 def test_every_feature_has_a_count_and_all_make_a_shared_census(drawn_sites, monkeypatch):
     census = from_counts("nih", counts(CensusStatistics("nih", drawn_sites)))
     assert len(census.classes) == 14 and census.images == 200 and census.min_count == 10
-    demo = DemoData((), lambda: Path(drawn_sites), None)
+    demo = offered_data.DemoData((), lambda: Path(drawn_sites), None)
     monkeypatch.setattr(offered_data, "demo_data", lambda _: demo)
     assert CensusStatistics("nih").features()
 

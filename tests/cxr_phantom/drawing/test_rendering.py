@@ -34,15 +34,6 @@ def test_pictures_are_8_bit_and_the_size_changes_the_resolution_alone(size):
         assert np.corrcoef(a.ravel(), b.ravel())[0, 1] > 0.95
 
 
-def test_same_seed_same_pictures_another_seed_others_and_patients_differ():
-    labels = np.random.default_rng(1).random((40, 20)) < 0.3
-    np.testing.assert_array_equal(pictures(labels), pictures(labels))
-    assert (pictures(labels) != pictures(labels, seed=1)).any(axis=(1, 2)).all()
-    drawn = pictures(healthy(10)).astype(float)
-    distance = np.abs(drawn[:, None] - drawn[None]).mean(axis=(2, 3))
-    assert distance[~np.eye(10, dtype=bool)].min() > 5
-
-
 @sites
 @pytest.mark.parametrize("finding", range(20), ids=UNION_CLASSES)
 def test_each_finding_shows_on_the_finished_picture(finding, site):

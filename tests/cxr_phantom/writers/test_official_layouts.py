@@ -20,16 +20,6 @@ def assert_described(table, cohort):
     assert (table[about] == cohort.images[about]).all(axis=None)
 
 
-def test_compressed_csv_is_the_same_bytes_every_time(tmp_path, monkeypatch):
-    table = pd.DataFrame({"a": [1]})
-    for folder, now in (("one", 1e9), ("two", 2e9)):
-        monkeypatch.setattr("time.time", lambda now=now: now)
-        layouts.write_csv(table, tmp_path / folder / "a.csv.gz")
-    one, two = ((tmp_path / folder / "a.csv.gz").read_bytes() for folder in ("one", "two"))
-    assert one == two and one.startswith(b"\x1f\x8b")
-    assert pd.read_csv(tmp_path / "one" / "a.csv.gz").equals(table)
-
-
 def test_nih_has_the_official_header_and_spellings_and_the_reader_gets_the_cohort_back(tmp_path):
     cohort = sample_cohort("nih", 200, np.random.default_rng(0))
     layout = layouts.write_nih(tmp_path, cohort, size=32)
