@@ -67,16 +67,12 @@ class Flare:
 
 
 @pytest.fixture
-def kit(tmp_path):
-    (tmp_path / "lead/startup").mkdir(parents=True)
-    admin = {"admin": {"username": "lead@university.org", "host": "hub", "port": 8002}}
-    (tmp_path / "lead/startup/fed_admin.json").write_text(json.dumps(admin))
-    return tmp_path / "lead"
-
-
-@pytest.fixture
-def open_session(monkeypatch, kit):
+def open_session(monkeypatch, tmp_path):
     """A session whose connections turn out so: Flare, an error, or None where no server listens."""
+    kit = tmp_path / "lead"
+    (kit / "startup").mkdir(parents=True)
+    admin = {"admin": {"username": "lead@university.org", "host": "hub", "port": 8002}}
+    (kit / "startup/fed_admin.json").write_text(json.dumps(admin))
     clock = SimpleNamespace(monotonic=time.monotonic)  # the module's alone
     monkeypatch.setattr(flare_session, "time", clock)
 

@@ -18,7 +18,6 @@ def test_the_average_is_of_the_round_it_ends_with_and_has_nothing_that_was_measu
     assert lists(found.variables) == lists(VARIABLES) | {"conv/kernel": [3], "head/Mass/bias": [5]}
     assert found.manifest == {"round": 7, "classes": {"Mass": {}}, CANDIDATE: AVERAGE}
     assert found.moments == {}
-    assert average_of(GlobalModel(VARIABLES, MANIFEST)) is None
 
 
 def test_fitted_columns_replace_those_of_the_model_and_add_no_class():
