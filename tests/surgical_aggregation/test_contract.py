@@ -15,6 +15,7 @@ import cxr_audit
 import cxr_study
 import surgical_aggregation
 from surgical_aggregation.checkpoints import checkpoint, manifest
+from surgical_aggregation.site.contract.site import Site
 
 # Arguments without a default.
 REQUIRED = {"site": "north", "members": (), "withheld": {}, "packages": ()}
@@ -40,14 +41,18 @@ def components():
 
 
 @pytest.mark.parametrize("cls", components(), ids=lambda cls: cls.__name__)
-def test_a_component_keeps_every_argument_under_its_name(cls):
+def test_a_component_says_where_it_runs_and_keeps_every_argument_under_its_name(cls):
     """FLARE's job export reads the arguments back from the attributes."""
     parameters = inspect.signature(cls).parameters.values()
     required = {p.name: REQUIRED[p.name] for p in parameters if p.default is p.empty}
-    component = cls(**required)
+    component, text = cls(**required), inspect.getdoc(cls)
     for parameter in parameters:
         given = required.get(parameter.name, parameter.default)
         assert getattr(component, parameter.name) == given
+        assert f"{parameter.name}:" in text
+    text += inspect.getdoc(inspect.getmodule(cls))
+    text += inspect.getdoc(Site) if issubclass(cls, Site) else ""
+    assert ("Runs on the server" in text) != ("Runs on the client" in text)
 
 
 SERVER = modules(surgical_aggregation.server)
