@@ -188,6 +188,18 @@ def fedfbn():
     return table(["", "method", "batch norm", "NIH", "CheXpert", "MIMIC"], lines)
 
 
+def data_size():
+    """Two sites with an increasing share of the patients: AUROC over all classes."""
+    read = pd.read_csv(REPORTS / "data-size/seeds.csv", dtype={"scenario": str})
+    read = read[(read["model"] == "global") & (read["group"] == "all")]
+    shares, rows = list(dict.fromkeys(read["scenario"])), {}
+    for of in read.itertuples():
+        row = [of.method, _batch_norm(of.method, of.strategy), of.test.upper()]
+        rows.setdefault(tuple(row), {})[of.scenario] = _half(of)
+    lines = [[*row, *(cells[share] for share in shares)] for row, cells in rows.items()]
+    return table(["method", "batch norm", "test", *shares], lines)
+
+
 def methods():
     found = _by_seed("methods")
     order = ("surgical", "partial_loss", "vanilla", "personalised", *reversed(WITHOUT_FEDERATION))
@@ -238,3 +250,4 @@ TABLES = {
 }
 TABLES["nih-chexpert"] = nih_chexpert
 TABLES["fedfbn"] = fedfbn
+TABLES["data size"] = data_size
