@@ -235,6 +235,7 @@ def converged():
             ("vanilla, frozen", ("vanilla", "fedbn+"), ("nih", "mimic"), 0),
             ("partial loss, frozen", ("partial_loss", "fedbn+"), ("nih", "mimic"), 0),
             ("centralised, frozen", ("centralised", "fedbn+"), ("nih", "mimic"), 0),
+            ("**centralised, trained**", ("centralised", "fedavg"), ("nih", "mimic"), 0),
             ("full labels, frozen", ("complete", "fedbn+"), ("nih",), 0.017),
             ("**full labels, trained**", ("complete", "fedavg"), ("nih",), 0.017),
         )
