@@ -210,6 +210,21 @@ def methods():
     return table(head, _all_groups(found, titles))
 
 
+def class_imbalance():
+    """The weighted and the focal loss beside the plain one."""
+    found = _by_seed("class-imbalance", "equal rounds")
+    losses = {"plain": "", "`class_weighting: balanced`": " balanced", "`focal_gamma: 2`": " focal"}
+    rows = []
+    for method in ("surgical", "partial_loss"):
+        plain = f"{method} fedbn+"
+        for title, loss in losses.items():
+            groups = [_of_seeds(found, group, plain + loss) for group in GROUPS]
+            gain = _of_seeds(found, "all", plain + loss, plain) if loss else UNDEFINED
+            rows.append([method, title, *groups, gain])
+    head = ["method", "loss", "7 shared", *UNIQUE, "all 20", "all, minus plain"]
+    return table(head, rows)
+
+
 # --- the claims at convergence: surgical aggregation minus each other method ----------------------
 
 
@@ -247,7 +262,7 @@ def converged():
 
 TABLES = {
     make.__name__.replace("_", " "): make
-    for make in (drawings, finalists, preset, noise, methods, converged)
+    for make in (drawings, finalists, preset, noise, methods, converged, class_imbalance)
 }
 TABLES["nih-chexpert"] = nih_chexpert
 TABLES["fedfbn"] = fedfbn
