@@ -213,7 +213,7 @@ def methods():
 def class_imbalance():
     """The weighted and the focal loss beside the plain one."""
     found = _by_seed("class-imbalance", "equal rounds")
-    losses = {"plain": "", "`class_weighting: balanced`": " balanced", "`focal_gamma: 2`": " focal"}
+    losses = {"plain": "", "weighted": " balanced", "focal": " focal"}
     rows = []
     for method in ("surgical", "partial_loss"):
         plain = f"{method} fedbn+"
