@@ -73,7 +73,7 @@ class TestRun:
         }.items():
             assert f"{what:8} {path}" in lines
             assert (phantom.folder.parents[1] / path).exists()
-        assert "surgical on nih, chexpert" in phantom.html
+        assert "Surgical aggregation: nih, chexpert" in phantom.html
         summary = phantom.summary
         assert [entry.round for entry in summary.rounds] == [0, 1, 2]
         assert all(set(entry.sites) == {"nih", "chexpert"} for entry in summary.rounds)
