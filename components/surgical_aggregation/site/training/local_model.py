@@ -203,9 +203,12 @@ class LocalModel:
         return Predicted(*(np.concatenate(parts) for parts in zip(*batches, strict=True)))
 
     def outputs(self, images: tf.Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Inputs of the head, and probabilities, for one batch of images."""
-        features, probabilities = self._forward(images)
-        return features.numpy(), probabilities.numpy()
+        """Inputs of the head, and probabilities, for one batch of images, which may be empty."""
+        number = len(images)
+        # With an empty batch TensorFlow fails on some processors.
+        given = images if number else tf.zeros((1, *images.shape[1:]))
+        features, probabilities = self._forward(given)
+        return features.numpy()[:number], probabilities.numpy()[:number]
 
     def warm_up(self, classes: tuple[str, ...], data: tf.data.Dataset, stop: Stop = never) -> None:
         """Train the columns of some classes on the frozen body; see `column_warm_up`.

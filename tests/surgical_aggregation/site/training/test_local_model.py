@@ -175,6 +175,12 @@ class TestWarmUp:
         assert means[1] > means[0] + 0.1
 
 
+def test_a_batch_may_be_empty(data):
+    model, (images, _) = local_model(), next(iter(data))
+    some, none = model.outputs(images), model.outputs(images[:0])
+    assert [value.shape for value in none] == [(0, value.shape[1]) for value in some]
+
+
 def test_columns_are_set_where_their_class_stands_and_others_or_other_shapes_are_refused():
     model = local_model()
     before = model.variables()
