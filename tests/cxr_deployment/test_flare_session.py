@@ -201,6 +201,8 @@ class TestTrouble:
         monkeypatch.setattr(flare_session.time, "monotonic", lambda: next(clock))
         with pytest.raises(SessionError, match="within 3 s"):
             open_session(gone(), *DOWN, patience=999).abort("x")
+        with pytest.raises(SessionError, match="within 50 s"):
+            open_session(gone(), *DOWN * 9, patience=999).abort("x", 50.0)
 
 
 class TestCommands:

@@ -177,8 +177,11 @@ class TestWarmUp:
 
 def test_a_batch_may_be_empty(data):
     model, (images, _) = local_model(), next(iter(data))
+    forward, given = model._forward, []
+    model._forward = lambda images: given.append(len(images)) or forward(images)
     some, none = model.outputs(images), model.outputs(images[:0])
     assert [value.shape for value in none] == [(0, value.shape[1]) for value in some]
+    assert given == [16, 1]  # some processors' kernels refuse an empty batch
 
 
 def test_columns_are_set_where_their_class_stands_and_others_or_other_shapes_are_refused():
