@@ -1,5 +1,7 @@
 """Tables of drawings: means over test patients, over seeds."""
 
+from functools import partial
+
 import pandas as pd
 from scipy import stats
 
@@ -188,16 +190,16 @@ def fedfbn():
     return table(["", "method", "batch norm", "NIH", "CheXpert", "MIMIC"], lines)
 
 
-def data_size():
-    """Two sites with an increasing share of the patients: AUROC over all classes."""
-    read = pd.read_csv(REPORTS / "data-size/seeds.csv", dtype={"scenario": str})
+def _by_scenario(study):
+    """AUROC over all classes of every method, a column per scenario."""
+    read = pd.read_csv(REPORTS / study / "seeds.csv", dtype={"scenario": str})
     read = read[(read["model"] == "global") & (read["group"] == "all")]
-    shares, rows = list(dict.fromkeys(read["scenario"])), {}
+    scenarios, rows = list(dict.fromkeys(read["scenario"])), {}
     for of in read.itertuples():
         row = [of.method, _batch_norm(of.method, of.strategy), of.test.upper()]
         rows.setdefault(tuple(row), {})[of.scenario] = _half(of)
-    lines = [[*row, *(cells[share] for share in shares)] for row, cells in rows.items()]
-    return table(["method", "batch norm", "test", *shares], lines)
+    lines = [[*row, *(cells[name] for name in scenarios)] for row, cells in rows.items()]
+    return table(["method", "batch norm", "test", *scenarios], lines)
 
 
 def methods():
@@ -254,7 +256,7 @@ def converged():
             ("full labels, frozen", ("complete", "fedbn+"), ("nih",), 0.017),
             ("**full labels, trained**", ("complete", "fedavg"), ("nih",), 0.017),
         )
-        for sites in ("2", "4")
+        for sites in ("2", "4", "10")
         for test in tests
     ]
     return table(["against", "sites", "test", "12 rounds", "at convergence"], rows)
@@ -266,4 +268,5 @@ TABLES = {
 }
 TABLES["nih-chexpert"] = nih_chexpert
 TABLES["fedfbn"] = fedfbn
-TABLES["data size"] = data_size
+for _study in ("data-size", "shared-classes", "skew"):
+    TABLES[_study.replace("-", " ")] = partial(_by_scenario, _study)

@@ -114,6 +114,17 @@ def real_factors():
     return table(["", "own findings", "minus the line in bold above", "others' findings"], rows)
 
 
+def real_two_by_two():
+    """Batch norm frozen or averaged, at two learning rates; averaged minus frozen in the last."""
+    found, rows = _over_folds("real-two-by-two"), []
+    for rate, variant in (("3e-4", ""), ("1e-4", " slow")):
+        frozen, averaged = f"{PUBLISHED}{variant}", f"surgical fedavg{variant}"
+        for group, of in (("own", "own"), ("elsewhere, few", "others'")):
+            pairs = (frozen, None), (averaged, None), (averaged, frozen)
+            rows.append([rate, of, *(_cell(found, *pair, group) for pair in pairs)])
+    return table(["learning rate", "findings", "frozen", "averaged", "averaged minus frozen"], rows)
+
+
 def real_128():
     """NIH's halves at 128 pixels, each against published and against alone."""
     found = _over_folds("real-128")
@@ -202,6 +213,6 @@ TABLES = {
     make.__name__.replace("_", " "): make
     for make in (
         *(real, real_sites, real_pairs, real_factors, real_last, real_late, real_128),
-        *(real_late_sites, real_rounds),
+        *(real_late_sites, real_rounds, real_two_by_two),
     )
 }
