@@ -54,6 +54,11 @@ FLARE's own default corresponds to "anyone": every role that may submit jobs.
 PRIVATE_RIGHTS = ("shell_commands", "report_env")
 """Rights that can reveal a site's paths; they are limited to admins of the same organisation."""
 
+ERROR_RIGHTS = ("show_errors", "reset_errors")
+"""Rights over a running job's errors, which may name the classes of any site; they are limited to
+those who may download the job's results, and so receive the names anyway.
+"""
+
 OPEN_RIGHTS = ("report_version",)
 """Rights that every admin needs to monitor the system, though FLARE's default grants them to none.
 """
@@ -278,18 +283,19 @@ def scope_properties(kit: Path) -> Contents:
 
 
 def _rights(kit: Path, byoc: str) -> Contents:
-    """FLARE's default rights, with `PRIVATE_RIGHTS`, `OPEN_RIGHTS` and `byoc` applied."""
+    """FLARE's default rights, changed by the above groups of rights and by `byoc`."""
     if byoc not in BYOC_ROLES:
         raise KitError(f"who may bring code is one of {', '.join(BYOC_ROLES)}; got {byoc!r}.")
     rights = _read(kit / "local/authorization.json.default")
     permissions = rights["permissions"]
-    for role in BYOC_ROLES["anyone"]:
-        own = permissions[role]
+    for role, own in permissions.items():
         if isinstance(own, str):  # FLARE's shorthand: the same value for every right
             own = dict.fromkeys(permissions["lead"], own)
-        own |= dict.fromkeys(PRIVATE_RIGHTS, "o:site") | dict.fromkeys(OPEN_RIGHTS, "any")
-        if role not in BYOC_ROLES[byoc]:
-            own["byoc"] = "none"
+        if role in BYOC_ROLES["anyone"]:
+            own |= dict.fromkeys(PRIVATE_RIGHTS, "o:site") | dict.fromkeys(OPEN_RIGHTS, "any")
+            if role not in BYOC_ROLES[byoc]:
+                own["byoc"] = "none"
+        own |= dict.fromkeys(ERROR_RIGHTS, own.get("download_job", "none"))
         permissions[role] = own
     return rights
 

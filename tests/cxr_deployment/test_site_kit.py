@@ -122,6 +122,19 @@ def test_a_site_decides_who_brings_code_and_no_other_organisation_reads_files(ki
             assert may(kits / "nih", who, right, LOCAL.org) == (who is LOCAL)
 
 
+def test_errors_of_a_job_are_shown_to_those_who_may_download_it_and_its_progress_to_all(kits):
+    localise_server(kits / "server", Path("/data/flare"))
+    authorizer = FLAuthorizer("network", read(kits / "server", "authorization.json"))
+    member = Person("member@nih.hospital.org", LOCAL.org, "member")
+    for who, submitter, own in (
+        (ADMIN, LEAD, True), (LEAD, LEAD, True), (LEAD, ADMIN, False), (LOCAL, LEAD, False),
+        (member, LEAD, False),
+    ):  # fmt: skip
+        for right in ("show_errors", "reset_errors", "download_job", "show_stats"):
+            allowed, _ = authorizer.authorize(AuthzContext(right, who, submitter))
+            assert allowed == (own or right == "show_stats")
+
+
 def test_the_server_stores_nothing_in_tmp_and_has_a_table_once_one_is_given(kits):
     local = kits / "server" / "local"
     localise_server(kits / "server", Path("/data/flare"))

@@ -88,8 +88,8 @@ class RunRecord(FLComponent):
                          else null; "began": whether a round had begun
         ended            "owing": {site: task that it has not returned; "start": it requested none}
 
-    The admin command for the running job's statistics shows {"rounds": number done, "best": newest
-    line of a best model or None, "stopped": bool}.
+    The admin command for the running job's statistics, which any admin may give, shows {"rounds":
+    number done, "best": {"round", "metric", "value"} of the best model or None, "stopped": bool}.
 
     Ends the run if the server's allow-list is too wide (see `wire.allow_list`), if FLARE lacks a
     name that is needed, or if any server component raises in an event, which FLARE would only log
@@ -205,7 +205,8 @@ class RunRecord(FLComponent):
             return
         self._written[event] += 1
         if event in ("best", "best_dropped"):
-            self._best = facts if event == "best" else None
+            shown = ("round", "metric", "value")  # no site and no class
+            self._best = {name: facts[name] for name in facts if name in shown} or None
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")

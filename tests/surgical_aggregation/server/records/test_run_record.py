@@ -158,7 +158,7 @@ def test_of_a_flood_of_refusals_ten_are_told_and_the_others_counted(run):
     assert run.lines()[-1]["count"] == 2
 
 
-def test_an_admin_sees_the_progress_of_the_run(run):
+def test_any_admin_sees_the_progress_of_the_run_and_no_class(run):
     def statistics():
         collector = GroupInfoCollector()
         asked = {InfoCollector.CTX_KEY_STATS_COLLECTOR: collector}
@@ -166,9 +166,11 @@ def test_an_admin_sees_the_progress_of_the_run(run):
         return collector.info["RunRecord"]
 
     assert statistics() == {"rounds": 0, "best": None, "stopped": False}
-    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL})
+    classes = {"classes": {"é": ["Edema"]}, "columns": ["Edema"]}
+    run.fire(AppEventType.GLOBAL_BEST_MODEL_AVAILABLE, **{headers.BEST: BEST_MODEL | classes})
     run.fire(AppEventType.ROUND_DONE)
-    assert statistics() == {"rounds": 1, "best": BEST_MODEL, "stopped": False}
+    best = {"round": 1, "metric": "bce", "value": 0.25}
+    assert statistics() == {"rounds": 1, "best": best, "stopped": False}
     run.fire(headers.BEST_DROPPED, **{headers.DROPPED: {"reason": "other sites"}})
     run.fire(headers.TRAINING_STOPPED, **{headers.STOPPED: STOP})
     assert statistics() == {"rounds": 1, "best": None, "stopped": True}
