@@ -9,10 +9,13 @@ the sites validate it, and is written to a file in the folder of last.npz and be
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nvflare.apis.fl_context import FLContext
 
 from surgical_aggregation.aggregation.average_of_rounds import averaged
 from surgical_aggregation.aggregation.averaging import Variables
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.checkpoints.checkpoint import Checkpoint
 from surgical_aggregation.server.models.evaluated_model import CheckpointLocator
 from surgical_aggregation.server.models.global_model import GlobalModel
@@ -27,13 +30,25 @@ def average_of(model: GlobalModel) -> GlobalModel | None:
     return None if means is None else _candidate(AVERAGE, model, means)
 
 
-def refit_of(model: GlobalModel, columns: Variables) -> GlobalModel:
+def refit_of(model: GlobalModel, columns: Variables, sent: dict[str, SiteResult]) -> GlobalModel:
     """The model with refitted columns, given by their names on the wire.
 
-    Columns of classes that the model does not have are ignored: they were not trained in it.
+    Columns of classes that the model does not have are ignored: they were not trained in it. The
+    sites whose results are in the columns are added to those that trained the class.
+
+    Args:
+        model: The model.
+        columns: Averages of the refitted columns.
+        sent: Site -> its result, which was averaged.
     """
     own = {name: value for name, value in columns.items() if name in model.variables}
-    return _candidate(REFIT, model, {**model.variables, **own})
+    made = model.manifest.with_round(model.manifest.round, sent, {})["classes"]
+    classes = {  # no round was made
+        name: {**made[name], "rounds": of.get("rounds", []), "last_round": of.get("last_round")}
+        for name, of in model.manifest.get("classes", {}).items()
+    }
+    named = replace(model, manifest=model.manifest.with_facts(classes=classes))
+    return _candidate(REFIT, named, {**model.variables, **own})
 
 
 def _candidate(made: str, model: GlobalModel, variables: Variables) -> GlobalModel:

@@ -96,7 +96,8 @@ class ModelRefit(AskingController):
         if abort_signal.triggered or fl_ctx.get_prop(FLContextKey.FATAL_SYSTEM_ERROR):
             return
         columns = from_shareable(aggregator.aggregate(fl_ctx)).data
-        refit_of(model, columns).set_current(fl_ctx)
+        sent = fl_ctx.get_prop(headers.ACCEPTED) or {}
+        refit_of(model, columns, sent).set_current(fl_ctx)
         name = f"the model of round {model.manifest['round']}"
         self.log_info(fl_ctx, f"the columns of {name} are refitted; validation is next")
 

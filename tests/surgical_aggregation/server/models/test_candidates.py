@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 
 from flare import Engine, column, context, lists
+from surgical_aggregation.aggregation.one_sided import LABELLED, POSITIVE
+from surgical_aggregation.aggregation.site_result import SiteResult
 from surgical_aggregation.server.models.candidates import CandidateLocator, average_of, refit_of
 from surgical_aggregation.server.models.global_model import GlobalModel
 from surgical_aggregation.wire import variables as wire
@@ -21,10 +23,27 @@ def test_the_average_is_of_the_round_it_ends_with_and_has_nothing_that_was_measu
 
 
 def test_fitted_columns_replace_those_of_the_model_and_add_no_class():
-    found = refit_of(MODEL, wire.join({}, {"Mass": column(8), "Hernia": column(9)}))
+    found = refit_of(MODEL, wire.join({}, {"Mass": column(8), "Hernia": column(9)}), {})
     fitted = {"head/Mass/kernel": [8, 8], "head/Mass/bias": [8]}
     assert lists(found.variables) == lists(VARIABLES) | fitted
     assert found.manifest[CANDIDATE] == REFIT and found.manifest["round"] == 7
+
+
+def test_a_fitted_column_names_the_sites_that_fitted_it_and_no_further_round():
+    def facts(*sites, **more):
+        return {"sites": [*sites], "last_round": 2, "rounds": [[0, 2, ["a"]]], **more}
+
+    before = {"Mass": facts("a", lacking={"a": POSITIVE}), "Edema": facts("a"), "Hernia": {}}
+    model = GlobalModel(VARIABLES, {**MANIFEST, "classes": before})
+    sent = {
+        "a": SiteResult({}, {"Mass": column(8)}, lacking={"Mass": POSITIVE}),
+        "b": SiteResult({}, {"Mass": column(6), "Nodule": column(1)}, lacking={"Mass": POSITIVE}),
+        "c": SiteResult({}, {"Edema": column(7), "Mass": column(7)}, lacking={"Mass": LABELLED}),
+    }
+    found = refit_of(model, wire.join({}, {"Mass": column(7)}), sent).manifest["classes"]
+    lacking = {"a": POSITIVE, "b": POSITIVE, "c": LABELLED}
+    assert found["Mass"] == facts("a", "b", lacking=lacking)
+    assert found["Edema"] == facts("a", "c") and found.keys() == before.keys()
 
 
 class TestLocator:

@@ -18,7 +18,11 @@ from surgical_aggregation.wire.headers import CANDIDATE, CONTINUES, MODEL_ROUND,
 
 BODY = {"conv/kernel": np.float32([4, 4])}
 LAST_BODY = {"conv/kernel": np.float32([9, 9])}
-BEST = {"head_features": 2, "round": 3, "strategy": "fedavg", "body_kinds": {}}
+TRAINED = {"sites": ["a"], "last_round": 2, "rounds": [[0, 2, ["a"]]]}
+BEST = {
+    "head_features": 2, "round": 3, "strategy": "fedavg", "body_kinds": {},
+    "classes": {"Edema": TRAINED, "Mass": TRAINED},
+}  # fmt: skip
 COLUMNS = {"Edema": column(1), "Mass": column(2)}
 
 
@@ -72,6 +76,8 @@ def test_the_best_models_columns_are_averaged_over_the_sites_that_label_them(tmp
     assert kernels == {"Edema": [6, 6], "Mass": [8, 8]}
     assert run.model.body["conv/kernel"].tolist() == [4, 4]
     assert (run.model.manifest["round"], run.model.manifest[CANDIDATE]) == (3, REFIT)
+    by = {name: of["sites"] for name, of in run.model.manifest["classes"].items()}
+    assert by == {"Edema": ["a", "b"], "Mass": ["a", "b"]}  # b missed the rounds of this model
 
 
 def test_the_last_models_columns_are_fitted_to_its_body_where_that_is_wanted(tmp_path, monkeypatch):
