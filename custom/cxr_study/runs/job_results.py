@@ -92,7 +92,7 @@ def json_lines(path: Path | zipfile.Path) -> list[dict[str, Any]]:
     text, found = "", []
     with suppress(FileNotFoundError):  # also if FLARE removes it at this moment
         text = path.read_text(encoding="utf-8", errors="replace")
-    for line in text.splitlines():
+    for line in text.split("\n"):  # a text in JSON may have other line breaks of Unicode
         with suppress(json.JSONDecodeError):
             found.append(json.loads(line))
     return [line for line in found if isinstance(line, dict)]

@@ -131,6 +131,9 @@ def test_events_are_whole_lines_and_a_torn_one_hides_no_other(tmp_path):
     torn = '{"event": "started"}\n{"event": "rou{"event": "ended"}\n{"event": "round"}\n{"eve'
     (tmp_path / "run_record.jsonl").write_text(torn)
     assert job_results.read_events(tmp_path) == [{"event": "started"}, {"event": "round"}]
+    quoted = {"event": "failed", "reason": "got 'ja\x85' or '\u2028'"}
+    (tmp_path / "run_record.jsonl").write_text(json.dumps(quoted, ensure_ascii=False) + "\n")
+    assert job_results.read_events(tmp_path) == [quoted]
 
 
 @pytest.fixture
