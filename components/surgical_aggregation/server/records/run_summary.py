@@ -49,7 +49,7 @@ class RunSummary(FLComponent):
     def _lines(self, fl_ctx: FLContext) -> list[str]:
         tests = [f"  test split of {site}: {text}" for site, text in sorted(self._tests.items())]
         file = job_folder(fl_ctx) / RECORD_FILE
-        record = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        record = file.read_text(encoding="utf-8").strip().split("\n") if file.is_file() else []
         newest: dict[str, dict[str, Any]] = {}
         counts = {"refused": 0, "dropped": 0}
         for line in map(json.loads, record):

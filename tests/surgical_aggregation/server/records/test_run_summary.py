@@ -84,3 +84,9 @@ def test_without_training_it_logs_the_test_results_alone(tell):
     result = measured("north", {"auroc": 0.75, "auroc/Edema": 0.75, "bce/Edema": 0.3}, "evaluation")
     lines = tell(result, workflow="evaluation")
     assert lines == ["  test split of north: mean AUROC 0.750 over 1 of its 1 classes"]
+
+
+def test_a_reason_with_a_line_break_of_unicode_hides_no_line(tell):
+    reason = {FLContextKey.EVENT_DATA: "no disk\u2028\x85 today"}
+    (none, models) = tell(STARTED, (EventType.FATAL_SYSTEM_ERROR, None, reason))
+    assert none.startswith("  there is no best model") and models.startswith("  models: ")
