@@ -289,7 +289,7 @@ class PocSystem:
         wanted = PocProject.read(project).changed(
             port=port or free_port(), sites=sites, encrypted=encrypted
         )
-        self.root.mkdir(parents=True)
+        self.root.mkdir(mode=0o700, parents=True)  # private keys: an admin may bring code
         try:
             wanted.write(self.root / MARK)  # first: it identifies an incomplete folder as a POC
             for name in ("home", "tmp"):

@@ -64,6 +64,14 @@ def test_whatever_fails_in_its_making_nothing_is_left(system, monkeypatch, step,
     assert not system.folder.exists()
 
 
+def test_its_keys_are_for_its_own_account_alone(system, monkeypatch):
+    monkeypatch.setattr(PocProject, "provision", lambda *_: None)
+    for party in ("localise_site", "localise_server"):
+        monkeypatch.setattr(poc_system, party, lambda *_, **__: None)
+    system.prepare(PROJECT)
+    assert system.folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_port_that_somebody_has_is_refused_unless_it_is_its_own(system, taken, monkeypatch):
     system.check(PROJECT, processes.free_port())
     system.folder.mkdir()
