@@ -99,7 +99,8 @@ def patient_intervals(
     """
     of_key = resample_runs("resampling patients", results, resamples, processes)
     runs = {tuple(run.facts.values()): run for run in results.finished}
-    surgical = {other.key: of_key[ours.key] for ours, other in results.pairs()}
+    # By facts: one run may be in several scenarios, each with its own run to compare.
+    surgical = {tuple(other.facts.values()): of_key[ours.key] for ours, other in results.pairs()}
     means, differences, by_class = [], [], []
     for keys, rows in by_group(results.scores).groupby([*RUN, "group"], sort=False):
         facts: dict[str, Any] = dict(zip([*RUN, "group"], keys, strict=True))
@@ -107,7 +108,7 @@ def patient_intervals(
         run, model, test = runs[keys[:4]], facts["model"], facts["test"]
         second = of_key[run.key][model, test]
         means.append(facts | _figures({m: mean_interval(second, m, classes) for m in METRICS}))
-        ours = surgical.get(run.key, {})
+        ours = surgical.get(keys[:4], {})
         first = ours.get((GLOBAL, test)) or ours.get((model, test))
         if first is None:
             continue

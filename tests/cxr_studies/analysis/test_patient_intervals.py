@@ -1,4 +1,5 @@
 import zlib
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -124,6 +125,24 @@ def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(stud
     wanted = figures(difference_interval, [drawn(own, seed), drawn(both["nih"], seed)], NIH)
     got = found[run.scenario, "vanilla", "fedbn+", 0, "nih", "mimic", "nih"]
     assert got == pytest.approx(wanted)
+
+
+def test_a_run_of_several_scenarios_is_compared_within_each_of_them(study):
+    ours = {scenario: predicted(n) for n, scenario in enumerate(("2", "4"))}
+    for scenario, each in ours.items():
+        study.add({"global": each}, TESTS, scenario=scenario)
+    other = predicted(4)
+    run = study.add({"global": other}, TESTS, "complete", "fedavg")
+    study.runs.append(replace(run, scenario="4"))
+    found, seed = patient_intervals(study.gathered(), resamples=50), seeds(study)["nih"]
+    for scenario, each in ours.items():
+        pair = [drawn(each, seed), drawn(other, seed)]
+        key = (scenario, "complete", "fedavg", 0, "global", "nih", "all")
+        wanted = figures(difference_interval, pair, NAMES)
+        assert lines(found.differences)[key] == pytest.approx(wanted)
+        of_class = found.classes.query(f"scenario == '{scenario}' & test == 'nih'")
+        ends = [figures(difference_interval, pair, [name])[2:4] for name in of_class["class"]]
+        assert of_class[["patient_low", "patient_high"]].to_numpy() == pytest.approx(np.array(ends))
 
 
 def test_another_number_of_resamples_is_computed_again(study):
