@@ -15,8 +15,9 @@
     tests, holm, mark       size of the line's family, p adjusted for it, and its mark
 
 Both runs of a pair are finished. A model that lacks a class of the group defines nothing; of
-several models of sites, the mean over those that define it is compared. Means over seeds are of
-the seeds that both sides define. Without a pair there is no line.
+several models of sites, the mean over those that define it is compared. Surgical aggregation's own
+server's model, which no hospital would use, is not. Means over seeds are of the seeds that both
+sides define. Without a pair there is no line.
 
 "scenarios" are the papers' ablations: a pair is a scenario, its value the mean AUROC, averaged over
 seeds. "runs" are the same without averaging; runs with one seed have splits in common, so the p
@@ -74,7 +75,7 @@ from cxr_studies.analysis.study_results import (
     run_in_processes,
     with_table_models,
 )
-from cxr_studies.plan.run_folder import Result
+from cxr_studies.plan.run_folder import SERVER, Result
 from cxr_study.data.labels.label_table import classes as class_columns
 
 SCENARIOS, RUNS, CLASSES = "scenarios", "runs", "classes"
@@ -139,7 +140,8 @@ def _opposed(lines: pd.DataFrame, results: StudyResults, unit: list[str]) -> pd.
     lines = models[["auroc"]].mean().reset_index()
     ours = (lines["method"] == row.method) & (lines["strategy"] == row.strategy)
     same = ["scenario", "seed", "test", "group", *unit]
-    opposed = lines[~ours].merge(lines.loc[ours, [*same, "auroc"]], on=same, suffixes=("", "_ours"))
+    used = lines.loc[ours & (lines["model"] != SERVER), [*same, "auroc"]]
+    opposed = lines[~ours].merge(used, on=same, suffixes=("", "_ours"))
     opposed = opposed.rename(columns={"auroc": "other", "auroc_ours": "surgical"})
     defined = opposed["other"].notna() & opposed["surgical"].notna()
     opposed.loc[~defined, ["other", "surgical"]] = np.nan

@@ -121,6 +121,15 @@ def test_which_models_of_sites_are_tested_against_a_global_one(method, group, wa
     assert got == pytest.approx(wanted)
 
 
+def test_the_reference_is_never_the_model_of_its_server():
+    """Where every site keeps its batch norm, the server has a model that no hospital would use."""
+    own = {("nih", "nih"): {"Edema": 0.9}, ("server", "nih"): {"Edema": 0.5}}
+    ours, theirs = study_runs.run("surgical", "fedbn"), study_runs.run("vanilla", "fedbn")
+    found = chosen(significance(scored({ours: own, theirs: own})), SCENARIOS)
+    got = {line["model"]: line["difference"] for line in found}
+    assert got == pytest.approx({"local": 0.0, "server": 0.4})
+
+
 def test_all_others_are_tested_against_the_reference_its_other_strategies_too():
     rows = [("surgical", "fedbn+"), ("surgical", "fedavg"), ("vanilla", "fedavg")]
     both = {study_runs.run(*row): {"Edema": 0.9 - 0.1 * n} for n, row in enumerate(rows)}
