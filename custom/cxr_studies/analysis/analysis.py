@@ -111,7 +111,7 @@ def show(title: str, factor: str, seeds: pd.DataFrame, console: Console) -> None
 
 
 def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
-    """Print means over folds with their 95 % intervals by patient.
+    """Print means over folds with their 95 % intervals by patient; each scenario has its lines.
 
     Args:
         title: Of the study.
@@ -123,12 +123,14 @@ def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
     table = Table(title=f"{title}: mean AUROC over folds, 95 % interval by patient", box=None)
     for heading in ("method", *groups):
         table.add_column(heading)
-    for (method, strategy), lines in own.groupby(["method", "strategy"], sort=False):
-        by_group = {
-            group: f"{mean:.3f}\n{low:.3f}-{high:.3f}"
-            for group, mean, low, high in lines[columns].itertuples(index=False)
-        }
-        table.add_row(f"{method}, {strategy}", *(by_group.get(group, "") for group in groups))
+    for scenario, of_scenario in own.groupby("scenario", sort=False):
+        table.add_row(Text(str(scenario), style="bold"))
+        for (method, strategy), lines in of_scenario.groupby(["method", "strategy"], sort=False):
+            by_group = {
+                group: f"{mean:.3f}\n{low:.3f}-{high:.3f}"
+                for group, mean, low, high in lines[columns].itertuples(index=False)
+            }
+            table.add_row(f"{method}, {strategy}", *(by_group.get(group, "") for group in groups))
     console.print(table)
 
 

@@ -35,3 +35,13 @@ def test_the_console_has_a_line_for_each_row_with_its_interval():
     for part in ("Real: mean AUROC over folds", "surgical, fedbn+", "0.700", "0.650-0.750", "own"):
         assert part in output
     assert "-0.100" not in output
+
+
+def test_the_console_has_the_lines_of_every_scenario():
+    text = io.StringIO()
+    later = FOLDS.assign(scenario="last", auroc=FOLDS["auroc"] + 0.2)
+    both = pd.concat([FOLDS.assign(scenario="best"), later])
+    show_folds("Real", both, Console(file=text, width=80))
+    shown = [line.split()[-1] for line in text.getvalue().splitlines() if line.strip()]
+    wanted = ["best", "0.700", "0.600", "last", "0.900", "0.800"]
+    assert [each for each in shown if each in wanted] == wanted
