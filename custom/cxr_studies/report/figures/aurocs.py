@@ -45,8 +45,8 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     """Draw the mean AUROC over scenarios: a panel per test set, a line per row.
 
     Markers are means over seeds, those of rows side by side; error bars are 95 % t intervals, with
-    two seeds or more, cut off where they extend far beyond all means. "complete", whose training is
-    the same in every scenario, is a horizontal dashed line. Local models: see
+    two seeds or more, cut off where they extend far beyond all means. "complete" is a horizontal
+    dashed line where its training is the same in every scenario. Local models: see
     `style.models_tested`.
 
     Args:
@@ -72,7 +72,8 @@ def auroc_by_scenario(results: StudyResults, name: str) -> str | None:
     titles = [TESTS[test] for test in tests]
     figure, every_panel = style.panels(titles, shown, height=2.2, below=results.study.factor)
     panel_of = dict(zip(tests, every_panel, strict=True))
-    moved = [row for row in shown if row.method != "complete"]
+    varied = {r for (_, r), line in lines.items() if np.nanmin(line[:, 0]) < np.nanmax(line[:, 0])}
+    moved = [row for row in shown if row.method != "complete" or row in varied]
     step = min(0.08, _SIDE_BY_SIDE / max(1, len(moved) - 1))
     for (test, row), line in lines.items():
         if row in moved:

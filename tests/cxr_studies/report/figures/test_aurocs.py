@@ -55,6 +55,17 @@ def test_a_line_per_row_joins_means_with_t_intervals_over_seeds(made_up, by_scen
     assert axes.figure.get_supxlabel() == "sites"
 
 
+def test_the_fully_labelled_baseline_is_a_line_like_others_where_scenarios_train_it_differently(
+    made_up, by_scenario, lines
+):
+    for scenario, auroc in {"2": 0.95, "4": 0.8}.items():
+        made_up.reach(0.7, scenario=scenario)
+        made_up.reach(auroc, scenario=scenario, method="complete")
+    [axes] = by_scenario()
+    [(_, means)] = lines(axes, "complete", markers=True)
+    np.testing.assert_allclose(means, [0.95, 0.8])
+
+
 def test_a_panel_per_test_set_has_local_models_as_tables_do(made_up, by_scenario, lines):
     local = {
         ("nih", "nih"): {"Edema": 0.9, "Mass": 0.8},
