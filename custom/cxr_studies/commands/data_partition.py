@@ -87,8 +87,9 @@ def partition(
     rows = []
     for path, names in zip(cut, labelled, strict=True):
         parts, positives = (header[key][path.stem] for key in ("counts", "positives"))
-        in_splits = [parts[split]["images"] for split in SPLITS]
-        patients, images = (sum(each[of] for each in parts.values()) for of in _COUNTED)
+        used = [parts[split] for split in SPLITS]
+        in_splits = [each["images"] for each in used]
+        patients, images = (sum(each[of] for each in used) for of in _COUNTED)
         counts = (f"{count:,}" for count in (patients, *in_splits, images))
         labels = ", ".join(f"{name} {positives[name]:,}" for name in names)
         rows.append([path.stem, *counts, labels])

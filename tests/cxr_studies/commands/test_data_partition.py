@@ -1,11 +1,13 @@
 """`surgagg data partition`, as a person calls it."""
 
+import re
 from contextlib import suppress
 from functools import partial
 
 import pytest
 
 from cxr_study.data.sites import new_site
+from cxr_study.data.sites.patient_split import SPLITS
 from cxr_study.data.sites.site_file import read_site_file
 from cxr_study.data.sites.split_file import read_split
 from typed import answer, typed
@@ -23,7 +25,12 @@ def test_drawn_class_sets_share_what_is_asked_and_published_ones_are_default(pha
     assert len(set.union(*labelled)) == 14
     surgagg("prepare", *sorted(out.glob("*.yaml")), "--size", 8)
     output = surgagg("partition", nih, "--out", tmp_path / "published", "--share", "1/2")
-    assert "Nodule" in output and "nih-2" in output
+    assert "Nodule" in output
+    [line] = [line for line in output.splitlines() if " nih-2 " in line]  # without what is unused
+    patients, *images = map(int, re.findall(r" (\d+) ", line)[:5])
+    counts = read_split(tmp_path / "published/split.csv").header["counts"]["nih-2"]
+    assert "unused" in counts and images[-1] == sum(images[:-1])
+    assert patients == sum(counts[split]["patients"] for split in SPLITS)
 
 
 @pytest.mark.parametrize("option", ["--label-skew", "--quantity-skew"])
