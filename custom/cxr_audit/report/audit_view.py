@@ -203,8 +203,8 @@ def across_notices(sites: Sequence[SharedCensus]) -> Iterator[Notice]:
         policies = {entry.uncertain for entry in entries if entry.read["uncertain"] != 0}
         if len(policies) > 1:
             mixed.append(f"{name} ({', '.join(sorted(policies))})")
-        known = [value for site in labelled if (value := prevalence(site, name))]
-        if known and max(known) >= 3 * min(known):
+        known = [value for site in labelled if (value := prevalence(site, name)) is not None]
+        if any(known) and max(known) >= 3 * min(known):
             apart.append(f"{name} ({share(min(known))} to {share(max(known))})")
     if mixed:
         text = f"{shortened(mixed)}. The same label then means different things at different sites."

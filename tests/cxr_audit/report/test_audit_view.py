@@ -72,3 +72,6 @@ def test_notices_across_sites_name_differing_policies_and_threefold_prevalences(
     rare, common = {"positive": 10, "negative": 90}, {"positive": 40, "negative": 60}
     [text] = found(("zeros", rare), ("zeros", common)).values()
     assert text.startswith("Edema (10.0 % to 40.0 %).")
+    [text] = found(("zeros", {"negative": 100}), ("zeros", common)).values()
+    assert text.startswith("Edema (0.0 % to 40.0 %).")
+    assert not found(("zeros", {"negative": 100}), ("zeros", {"negative": 50}))
