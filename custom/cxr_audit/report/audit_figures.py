@@ -216,6 +216,6 @@ def _finish(figure: Figure, axes: Axes, sites: int, name: str, title: str) -> st
 
 
 def _compact(count: int) -> str:
-    """A count in at most four characters, e.g. "2.1k"."""
-    thousands = f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+    """A count below 999,500 in at most four characters, e.g. "2.1k"."""
+    thousands = f"{count / 1000:.1f}k" if count < 9_950 else f"{count / 1000:.0f}k"
     return str(count) if count < 1000 else thousands

@@ -9,7 +9,7 @@ from cxr_audit.census.census import CellCount
 from cxr_audit.census.pixels import hash_images
 from cxr_audit.census.shareable_census import share
 from cxr_audit.census.take_census import Sample, SiteCensus
-from cxr_audit.report import audit_report
+from cxr_audit.report import audit_figures, audit_report
 from cxr_study.common.wording import Notice
 from html_page import Page
 
@@ -50,6 +50,12 @@ def test_it_needs_nothing_else_and_says_all_of_a_site_notices_first(page):
     row = re.search(r'<th scope="row">Mass</th>(.*?)</tr>', page.html, re.S)[1]
     cells = [re.sub(r"<.*?>", "", cell) for cell in re.findall(r"<td.*?</td>", row)]
     assert cells == ["1", "1", "3", "0", "1", "ignore", "1", "1", "4", "50.0 %", "0", "1", "0"]
+
+
+def test_large_counts_of_classes_that_occur_together_are_rounded_to_the_nearest(census):
+    counts = [[19_900, 9_960], [9_940, 999]]
+    figure = audit_figures.cooccurrence(dataclasses.replace(census, cooccurrence=counts), "f")
+    assert {"20k", "10k", "9.9k", "999"} <= set(re.findall(r">\s*([\d.]+k?)\s*<", figure))
 
 
 def test_on_a_phone_counts_stay_a_table(page):
