@@ -50,8 +50,8 @@ def calibrate(
 ) -> CalibrationFile:
     """Calibrate the classes with enough labelled images, and choose their thresholds.
 
-    A class is refused if it has too few positive or negative images or patients, or if its fitted
-    slope is not positive.
+    A class is refused if it has too few positive or negative images or patients, if all its
+    probabilities are equal, or if its fitted slope is not positive.
 
     Args:
         model: The model that made the predictions.
@@ -77,6 +77,8 @@ def calibrate(
         one = _pooled(sites, name)
         if why := _too_few(one):
             refused[name] = why
+        elif one["probability"].nunique() == 1:  # of equal probabilities any slope is right
+            refused[name] = "probabilities that differ between images are needed; all are equal"
         elif (curve := _fitted(one)).slope <= 0:
             area = auroc(one[["label"]].to_numpy(), one[["probability"]].to_numpy())[0]
             refused[name] = (

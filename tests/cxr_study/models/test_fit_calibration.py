@@ -111,6 +111,15 @@ def test_a_class_that_would_be_turned_round_is_refused_with_its_auroc():
     assert re.search(r"slope -0\.\d\d, AUROC 0\.[12]\d\d\. Are", made.refused["Nodule"])
 
 
+@pytest.mark.parametrize("output", [0.3, 0.7])
+def test_a_class_of_which_the_model_says_the_same_of_every_image_is_refused(output):
+    one = site(images=400, Nodule=output)
+    one.images.table["Nodule"] = one.images.table["Mass"]
+    assert calibrate(MODEL, [one]).refused == {
+        "Nodule": "probabilities that differ between images are needed; all are equal"
+    }
+
+
 @pytest.mark.parametrize(("labels", "message"), [
     ({"Mass": REVERSED}, r"alone: Mass: probabilities that rise"),
     ({"mass": [1.0] * 400}, "the sites label mass, the model has Hernia and Mass"),
