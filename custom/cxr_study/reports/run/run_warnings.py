@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from cxr_study.common import offered_data
 from cxr_study.common.wording import Notice, join_names, shortened
+from cxr_study.data.readers import dataset_of
 from cxr_study.data.sites.site_data import check_disjoint
 from cxr_study.evaluation.scores import SiteEvaluation
 from cxr_study.evaluation.summary_json import NO_PATIENTS, SEEN_PATIENTS, SHARED_PATIENTS, Data
@@ -70,7 +71,8 @@ def warnings_of(
     if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
         yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
     labels = [each.labels.site for each in evaluations if each.labels]
-    if alone := [site.site for site in labels if site.patients == "each-image"]:
+    known = {site.site for site in labels if dataset_of(site.dataset).patients}
+    if alone := [s.site for s in labels if s.patients == "each-image" or s.site not in known]:
         yield Notice(
             NO_PATIENTS,
             f"{join_names(alone)}: images of one patient may be in training and in test. If so, "

@@ -203,12 +203,15 @@ def test_each_warning_has_its_cause_and_a_fine_run_has_none(changes, expected):
 def test_so_have_look_alikes_shared_patients_and_a_precision_that_is_not_here(monkeypatch):
     shared = lambda sites: [f"{sites} share 3 ids"] * bool(sites)  # noqa: E731
     monkeypatch.setattr(run_warnings, "check_disjoint", shared)
-    table = SimpleNamespace(site=SimpleNamespace(site="a", patients="each-image"))
+    own = SimpleNamespace(site="a", dataset="table", patients="each-image")
+    table = SimpleNamespace(site=own)
     shared, alone = warned(evaluations=[evaluation("a", labels=table), evaluation("b")])
     assert shared.heading == SHARED_PATIENTS and shared.text.endswith("share 3 ids.")
     assert alone.heading == NO_PATIENTS and alone.text.startswith("a: images of one patient may")
     table.site.patients = "exact"
     assert len(warned(evaluations=[evaluation("a", labels=table)])) == 1
+    without = SimpleNamespace(site=SimpleNamespace(site="a", dataset="vindr", patients=None))
+    assert warned(evaluations=[evaluation("a", labels=without)])[1] == alone
     _, bare = warned(evaluations=[replace(evaluation("a", labels=table), predictions=None)])
     assert bare.heading == "No personal model." and bare.text.startswith(
         "a: no best model of its own"
