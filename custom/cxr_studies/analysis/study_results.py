@@ -202,15 +202,17 @@ def with_table_models(lines: pd.DataFrame) -> pd.DataFrame:
     """The lines of `scores`, or of means of them, that tables show, with the models' names there.
 
     The global model keeps the name `GLOBAL` and the server's `SERVER`. Models that data sets have
-    trained alone keep their names. All other models of sites are named `LOCAL`: the one of the
-    site whose test split it is; where that is no site's, there is a line for each of them.
+    trained alone keep their names, where all sites are data sets. All other models of sites are
+    named `LOCAL`: the one of the site whose test split it is; where that is no site's, there is a
+    line for each of them.
 
     Args:
         lines: With the columns `RUN`.
     """
     own = lines["model"] == lines["test"]
     run = [lines[name] for name in ("scenario", "method", "strategy", "seed", "test")]
-    alone = (lines["method"] == "individual") & lines["model"].isin(list(DATA_SETS))
+    of_data_sets = lines["model"].isin(list(DATA_SETS)).groupby(run).transform("all")
+    alone = (lines["method"] == "individual") & of_data_sets
     named = alone | lines["model"].isin([GLOBAL, SERVER])
     kept = lines[named | own | ~own.groupby(run).transform("any")]
     return kept.assign(model=kept["model"].where(named, LOCAL))

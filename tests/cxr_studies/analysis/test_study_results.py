@@ -130,6 +130,8 @@ def test_the_reference_is_surgical_aggregation_with_fedbn_plus_or_its_first_stra
     ("surgical", ["nih", "chexpert", "server"], "nih", {"nih": "local", "server": "server"}),
     ("surgical", ["nih-1", "server"], "nih", {"nih-1": "local", "server": "server"}),
     ("individual", ["nih-1", "nih-2"], "nih", {"nih-1": "local", "nih-2": "local"}),
+    ("individual", ["nih", "south"], "nih", {"nih": "local"}),
+    ("individual", ["nih", "south"], "south", {"south": "local"}),
 ])  # fmt: skip
 def test_models_are_named_as_in_tables_and_others_left_out(method, models, test, wanted):
     run = {"scenario": "2", "method": method, "strategy": "fedbn+", "seed": 0, "test": test}
