@@ -73,7 +73,7 @@ class PatientIntervals:
         means: Of every model on every test set.
         differences: Surgical aggregation minus every other row, with the same scenario and seed;
             the model is the other row's. Where surgical aggregation has no global model, it is
-            that of the same site.
+            that of the same site, against a global one that of the tested site.
         classes: The same differences class by class, of the models that `compared_model` chooses.
     """
 
@@ -109,7 +109,8 @@ def patient_intervals(
         second = of_key[run.key][model, test]
         means.append(facts | _figures({m: mean_interval(second, m, classes) for m in METRICS}))
         ours = surgical.get(keys[:4], {})
-        first = ours.get((GLOBAL, test)) or ours.get((model, test))
+        same = test if model == GLOBAL else model
+        first = ours.get((GLOBAL, test)) or ours.get((same, test))
         if first is None:
             continue
         differing = {m: difference_interval(first, second, m, classes) for m in METRICS}

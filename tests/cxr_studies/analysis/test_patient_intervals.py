@@ -127,6 +127,17 @@ def test_without_a_global_model_the_reference_is_the_model_of_the_same_site(stud
     assert got == pytest.approx(wanted)
 
 
+def test_a_global_model_is_compared_with_that_of_the_tested_site(study):
+    own, other = predicted(1, NIH), predicted(2)
+    study.add({"nih": own}, TESTS, "surgical", "fedbn")
+    study.add({"global": other}, TESTS, "vanilla")
+    gathered = study.gathered()
+    found, seed = lines(patient_intervals(gathered, resamples=50).differences), seeds(study)["nih"]
+    assert {facts[4:6] for facts in found} == {("global", "nih")}  # MIMIC is no site's
+    wanted = figures(difference_interval, [drawn(own, seed), drawn(other, seed)], NIH)
+    assert found["2", "vanilla", "fedbn+", 0, "global", "nih", "nih"] == pytest.approx(wanted)
+
+
 def test_a_run_of_several_scenarios_is_compared_within_each_of_them(study):
     ours = {scenario: predicted(n) for n, scenario in enumerate(("2", "4"))}
     for scenario, each in ours.items():
