@@ -209,8 +209,8 @@ class DelongTest:
         second: AUROC of the second model.
         difference: First minus second.
         error: Standard error of the difference.
-        low: Lower end of the difference's 95 % interval.
-        high: Upper end of it.
+        low: Lower end of the difference's 95 % interval; None where z is.
+        high: Upper end of it; likewise.
         z: Difference over its standard error; 0 where the two rank all pairs of a positive and a
             negative alike. None where the areas differ but their difference has no variance.
         p: Two-sided; 1 where z is 0, None where z is None.
@@ -220,8 +220,8 @@ class DelongTest:
     second: float
     difference: float
     error: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     z: float | None
     p: float | None
 
@@ -261,9 +261,11 @@ def delong_test(labels: Floats, first: Floats, second: Floats) -> DelongTest | N
         z = difference / error
     else:
         z = 0.0 if math.isclose(difference, 0, abs_tol=1e-12) else None
+    if z is None:
+        return DelongTest(*areas, difference, error, None, None, None, None)
     half = float(stats.norm.ppf((1 + CONFIDENCE) / 2)) * error
-    p = None if z is None else float(2 * stats.norm.sf(abs(z)))
-    return DelongTest(*areas, difference, error, difference - half, difference + half, z, p)
+    ends = difference - half, difference + half
+    return DelongTest(*areas, difference, error, *ends, z, float(2 * stats.norm.sf(abs(z))))
 
 
 def _placements(labels: Floats, scores: Floats) -> tuple[Floats, Floats] | None:
