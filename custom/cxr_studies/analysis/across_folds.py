@@ -16,15 +16,16 @@ The data frame has a line for each pair of rows, or for a row by itself, and gro
     classes                               number of (class, site) that the means are over
     patients                              of the (class, site) with the fewest of them, the smaller
                                           number of patients with positive, and with negative images
-    auroc, auroc_low, auroc_high          mean, or difference, with its 95 % interval
+    auroc, auroc_low, auroc_high          mean, or difference, with its 95 % interval; none where
+                                          no AUROC differs between resamples, as one of 1.0
 
 Classes with few patients are in no mean: see `FEWEST` and `FEW`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import permutations
+from collections.abc import Iterable, Mapping
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -154,9 +155,17 @@ def _lines(
             *((other.method, other.strategy) if other else ("", "")),
             *(group, len(places), fewest),
         )
-        ends = interval_columns("auroc", float(mean[0]), *percentile_interval(mean[1:]))
+        varies = _vary([areas[one] for one in (row, other) if one], places)
+        low_high = percentile_interval(mean[1:] if varies else [])
+        ends = interval_columns("auroc", float(mean[0]), *low_high)
         lines.append({**dict(zip(_KEYS, keys, strict=True)), **ends})
     return lines
+
+
+def _vary(rows: Iterable[_Areas], places: Iterable[_Place]) -> bool:
+    """Whether any AUROC differs between resamples; else they say nothing about its precision."""
+    drawn = [area[1:] for row, at in product(rows, places) for area in row.get(at, {}).values()]
+    return any(np.nanmin(a, initial=np.inf) < np.nanmax(a, initial=-np.inf) for a in drawn)
 
 
 def _by_fold(ours: _Areas, theirs: _Areas | None, place: _Place) -> dict[int, np.ndarray]:

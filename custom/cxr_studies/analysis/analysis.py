@@ -127,7 +127,7 @@ def show_folds(title: str, folds: pd.DataFrame, console: Console) -> None:
         table.add_row(Text(str(scenario), style="bold"))
         for (method, strategy), lines in of_scenario.groupby(["method", "strategy"], sort=False):
             by_group = {
-                group: f"{mean:.3f}\n{low:.3f}-{high:.3f}"
+                group: f"{mean:.3f}" + ("" if np.isnan(low) else f"\n{low:.3f}-{high:.3f}")
                 for group, mean, low, high in lines[columns].itertuples(index=False)
             }
             table.add_row(f"{method}, {strategy}", *(by_group.get(group, "") for group in groups))

@@ -67,6 +67,25 @@ def made(study, few):
     return across_folds(study.gathered(), FOLDS, resamples=50), means
 
 
+def test_an_auroc_that_no_resample_changes_has_no_interval(study, few):
+    labels = (np.arange(PATIENTS) < 12).astype(float)
+    sure = {"Edema": labels, "Mass": labels, "Fracture": labels}
+    unsure = sure | {"Edema": np.random.default_rng(0).random(PATIENTS)}
+    for seed in range(FOLDS):
+        tests = {"nih": study_runs.table(sure, patient=[f"{seed}-{n}" for n in range(PATIENTS)])}
+        study.add({"global": sure}, tests, *PUBLISHED, seed=seed)
+        study.add({"global": unsure}, tests, "vanilla", seed=seed)
+    frame = across_folds(study.gathered(), FOLDS, resamples=50)
+    for other, group, exists in (
+        (None, "nih: Mass", False),
+        (("vanilla", ""), "nih: Mass", False),
+        (("vanilla", ""), "nih: Edema", True),
+    ):
+        found = line(frame, PUBLISHED, other, group)
+        assert np.isfinite(found["auroc"])
+        assert np.isfinite([found["auroc_low"], found["auroc_high"]]).all() == exists
+
+
 def line(frame, row, other, group):
     names = (row[0], other[0] if other else "", group)
     wanted = "method == {!r} and other_method == {!r} and group == {!r}".format(*names)
