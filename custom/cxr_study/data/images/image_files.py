@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 SUFFIXES = ("png", "jpg", "jpeg", "tif", "tiff", "jp2", "j2k", "webp", "bmp", "dcm", "dicom")
@@ -179,7 +180,7 @@ def allowed(limit: int | str, total: int) -> int:
     text = str(limit).strip()
     if re.fullmatch(r"\d+", text):
         return int(text)
-    if re.fullmatch(r"\d+(\.\d+)?\s*%", text) and (share := float(text[:-1])) <= 100:
+    if re.fullmatch(r"\d+(\.\d+)?\s*%", text) and (share := Fraction(text[:-1])) <= 100:
         return int(share * total / 100)
     raise ValueError(f"needs a number of images, or a share such as 1%; got {limit!r}.")
 

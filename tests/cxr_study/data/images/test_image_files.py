@@ -121,6 +121,7 @@ def test_the_state_of_a_file_is_looked_at(tmp_path):
 def test_a_limit_is_a_number_or_a_share():
     limits = {0: 0, 3: 3, "3": 3, "1%": 2, "0.5 %": 1, "100%": 299, "0%": 0}
     assert {limit: allowed(limit, 299) for limit in limits} == limits
+    assert allowed("0.57%", 10_000) == 57  # 0.57 x 10,000 is less than 5,700 in floating point
     for limit in (-1, 0.5, True, "101%", "-1%", "many", "", None, [1]):
         with pytest.raises(ValueError, match="needs a number of images, or a share such as 1%"):
             allowed(limit, 299)
