@@ -4,8 +4,8 @@ Usage: python real_sites.py <NIH folder>... <pneumoniamnist.npz> <new folder>
 
 An NIH folder has `Data_Entry_2017*.csv` and any of its images; images and patients that occur in
 two folders are used once. Writes site files, and data files for studies: all three hospitals in
-five folds (`real`, `real-factors`, `real-last`, `real-rounds`); and, of the folders whose images
-are large enough, NIH's halves in three folds of 128 pixels (`real-128`).
+five folds (`real`, `real-factors`, `real-two-by-two`, `real-last`, `real-rounds`); and, of the
+folders whose images are large enough, NIH's halves in three folds of 128 pixels (`real-128`).
 """
 
 import sys
