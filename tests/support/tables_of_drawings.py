@@ -268,5 +268,7 @@ TABLES = {
 }
 TABLES["nih-chexpert"] = nih_chexpert
 TABLES["fedfbn"] = fedfbn
-for _study in ("data-size", "shared-classes", "skew"):
-    TABLES[_study.replace("-", " ")] = partial(_by_scenario, _study)
+TABLES |= {
+    study.replace("-", " "): partial(_by_scenario, study)
+    for study in ("data-size", "shared-classes", "skew")
+}

@@ -49,10 +49,10 @@ class RunSummary(FLComponent):
     def _lines(self, fl_ctx: FLContext) -> list[str]:
         tests = [f"  test split of {site}: {text}" for site, text in sorted(self._tests.items())]
         file = job_folder(fl_ctx) / RECORD_FILE
-        record = file.read_text(encoding="utf-8").strip().split("\n") if file.is_file() else []
+        text = file.read_text(encoding="utf-8") if file.is_file() else ""
         newest: dict[str, dict[str, Any]] = {}
         counts = {"refused": 0, "dropped": 0}
-        for line in map(json.loads, record):
+        for line in map(json.loads, filter(None, text.split("\n"))):
             if line["event"] == "best_dropped":
                 newest.pop("best", None)
             newest[line["event"]] = line

@@ -71,8 +71,8 @@ def warnings_of(
     if shared := check_disjoint([each.labels for each in evaluations if each.labels]):
         yield Notice(SHARED_PATIENTS, f"{'; '.join(shared)}.")
     labels = [each.labels.site for each in evaluations if each.labels]
-    known = {site.site for site in labels if dataset_of(site.dataset).patients}
-    if alone := [s.site for s in labels if s.patients == "each-image" or s.site not in known]:
+    imaged = (s for s in labels if s.patients == "each-image" or not dataset_of(s.dataset).patients)
+    if alone := [site.site for site in imaged]:
         yield Notice(
             NO_PATIENTS,
             f"{join_names(alone)}: images of one patient may be in training and in test. If so, "
