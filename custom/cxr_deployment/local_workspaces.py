@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -169,8 +170,12 @@ class JobFiles:
     @cached_property
     def _files(self) -> list[os.stat_result]:
         """Status of each file; a file with several hard links is listed once."""
-        files = [path for top in self.paths for path in [top, *top.rglob("*")] if path.is_file()]
-        return list({facts.st_ino: facts for facts in (path.stat() for path in files)}.values())
+        found: dict[int, os.stat_result] = {}
+        for path in (path for top in self.paths for path in [top, *top.rglob("*")]):
+            with suppress(FileNotFoundError):  # a running job removes its temporary files
+                if stat.S_ISREG((facts := path.stat()).st_mode):
+                    found[facts.st_ino] = facts
+        return list(found.values())
 
     @property
     def size(self) -> int:

@@ -103,13 +103,23 @@ def terminate(folder: Path, patience: float = 3.0) -> None:
     Args:
         folder: As in `find_processes`.
         patience: Seconds between SIGTERM and SIGKILL. Default 3.
+
+    Raises:
+        PermissionError: A process belongs to another account.
     """
     remaining = find_processes(folder)
     while remaining:
         for send_signal in (psutil.Process.terminate, psutil.Process.kill):
             for process in remaining:
-                with suppress(psutil.NoSuchProcess):
+                try:
                     send_signal(process)
+                except psutil.NoSuchProcess:
+                    pass
+                except psutil.AccessDenied:
+                    raise PermissionError(
+                        f"process {process.pid} of {folder} belongs to another account: stop it "
+                        "from there."
+                    ) from None
             _, remaining = psutil.wait_procs(remaining, timeout=patience)
         remaining = find_processes(folder)  # those started meanwhile
 

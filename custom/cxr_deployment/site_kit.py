@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -75,10 +76,10 @@ def localise_site(
     kit: Path,
     policy: Mapping[str, Any],
     *,
-    gpus: int = 0,
-    gpu_memory: int = 0,
-    byoc: str = "nobody",
-    allow: Sequence[str] = (),
+    gpus: int | None = None,
+    gpu_memory: int | None = None,
+    byoc: str | None = None,
+    allow: Sequence[str] | None = None,
     force: bool = False,
 ) -> list[Path]:
     """Write a hospital's local files into the startup kit of its site.
@@ -97,12 +98,13 @@ def localise_site(
         policy: Decisions of the hospital, attributes of `SitePolicy`. The others stay as the kit
             has them, with its other filters and scopes; a new kit has the defaults. A relative
             folder of site files is made absolute.
-        gpus: Number of GPUs that jobs may use. Default 0.
-        gpu_memory: Memory of each of these GPUs, GiB. Default 0.
-        byoc: Which roles may submit jobs with code, a key of `BYOC_ROLES`. Default: "nobody".
+        gpus: Number of GPUs that jobs may use. Default: as the kit has it; a new kit 0.
+        gpu_memory: Memory of each of these GPUs, GiB. Default: as `gpus`.
+        byoc: Which roles may submit jobs with code, a key of `BYOC_ROLES`. Default: as the kit has
+            it; a new kit "nobody".
         allow: What a job without code may name in addition: class paths of components (FLARE calls
             them with the arguments that the job gives), and installed packages that offer
-            strategies, weightings or backbones. Default: nothing.
+            strategies, weightings or backbones. Default: as the kit has it; a new kit nothing.
         force: Whether existing local files are replaced. Default False.
 
     Returns:
@@ -117,10 +119,13 @@ def localise_site(
     guard = {"id": "site_requests", "path": _SITE_REQUESTS}
     resources["components"].append(guard)
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
-    _component(resources, "resource_manager").update(managed)
+    for part in _present(kit, "resources.json").get("components", []):
+        if part["id"] == "resource_manager":
+            managed = part.get("args", {}) | _given(managed)
+    _component(resources, "resource_manager").update(_given(managed))
     privacy, scope = _privacy(kit)
     given = {**asdict(SitePolicy()), **scope["properties"], **policy}
-    scope["properties"] = {key: value for key, value in given.items() if value is not None}
+    scope["properties"] = _given(given)
     if (folder := policy.get("site_files")) and not is_demo_data(folder):
         scope["properties"]["site_files"] = str(Path(folder).absolute())
     for parts, own in (
@@ -172,8 +177,8 @@ def localise_server(
     storage: Path,
     *,
     permitted: Mapping[str, Any] | None = None,
-    byoc: str = "nobody",
-    allow: Sequence[str] = (),
+    byoc: str | None = None,
+    allow: Sequence[str] | None = None,
     force: bool = False,
 ) -> list[Path]:
     """Write the server's local files into its startup kit.
@@ -226,10 +231,15 @@ def _check_kit(kit: Path, kind: str, startup: str) -> None:
         )
 
 
-def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Contents:
+def _given(values: Mapping[str, Any]) -> Contents:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str] | None) -> Contents:
     """FLARE's default resources.json of a kit, with what a job without code may name."""
     _check_kit(kit, kind, startup)
     resources = _read(kit / "local/resources.json.default")
+    allow = _allowed(_present(kit, "resources.json")) if allow is None else allow
     classes = [name for name in allow if name.rpartition(".")[2][:1].isupper()]
     packages = [name for name in allow if name not in classes]
     _check_installed(packages)
@@ -241,6 +251,23 @@ def _resources(kit: Path, kind: str, startup: str, allow: Sequence[str]) -> Cont
     guard = {"variables": _VARIABLES, "packages": allowed}
     resources["app_validator"] = {"path": f"{_GUARD}.JobFiles", "args": guard}
     return resources
+
+
+def _present(kit: Path, name: str) -> Contents:
+    """A local file that was written here before; empty where FLARE or the hospital wrote them."""
+    file, resources = (kit / "local" / each for each in (name, "resources.json"))
+    ours = resources.is_file() and f"{_GUARD}.JobFiles" in resources.read_text(encoding="utf-8")
+    try:
+        return _read(file) if ours and file.is_file() else {}
+    except ValueError as error:
+        raise KitError(f"{file} is no JSON ({error}). Correct it, or remove it.") from None
+
+
+def _allowed(resources: Contents) -> list[str]:
+    """What a kit's resources.json allows besides this software."""
+    packages = resources.get("app_validator", {"args": {"packages": {}}})["args"]["packages"]
+    names = dict.fromkeys([*resources.get("class_allow_list", []), *chain(*packages.values())])
+    return [name for name in names if name not in (*ALLOWED, _OURS)]
 
 
 def _check_installed(packages: Sequence[str]) -> None:
@@ -282,8 +309,9 @@ def scope_properties(kit: Path) -> Contents:
     return _privacy(kit)[1]["properties"]
 
 
-def _rights(kit: Path, byoc: str) -> Contents:
+def _rights(kit: Path, byoc: str | None) -> Contents:
     """FLARE's default rights, changed by the above groups of rights and by `byoc`."""
+    byoc = _who_brings_code(_present(kit, "authorization.json")) if byoc is None else byoc
     if byoc not in BYOC_ROLES:
         raise KitError(f"who may bring code is one of {', '.join(BYOC_ROLES)}; got {byoc!r}.")
     rights = _read(kit / "local/authorization.json.default")
@@ -298,6 +326,14 @@ def _rights(kit: Path, byoc: str) -> Contents:
         own |= dict.fromkeys(ERROR_RIGHTS, own.get("download_job", "none"))
         permissions[role] = own
     return rights
+
+
+def _who_brings_code(rights: Contents) -> str:
+    """The key of `BYOC_ROLES` of an authorization.json; "nobody" for roles that have no key."""
+    own = {role: rights.get("permissions", {}).get(role, "none") for role in BYOC_ROLES["anyone"]}
+    rule = {role: of if isinstance(of, str) else of.get("byoc") for role, of in own.items()}
+    roles = tuple(role for role, who in rule.items() if who not in (None, "none"))
+    return next((name for name, of in BYOC_ROLES.items() if of == roles), "nobody")
 
 
 def _write(kit: Path, files: Mapping[str, Contents], startup: str, force: bool) -> list[Path]:

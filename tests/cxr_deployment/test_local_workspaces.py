@@ -8,7 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from cxr_deployment.local_workspaces import JobFilesError, find_job_files, workspaces
+from cxr_deployment.local_workspaces import JobFiles, JobFilesError, find_job_files, workspaces
 
 OLD, NEW = "0043d777-243b-4872-a3ae-97753961216e", "f3a2a0de-9b0c-4d5e-8d55-0a6d8c0f4a11"
 DAY = 24 * 60 * 60
@@ -35,7 +35,7 @@ def kit(tmp_path):
     return tmp_path
 
 
-def test_everything_of_a_job_is_found_the_oldest_first_and_its_removal_leaves_all_else(kit):
+def test_all_of_a_job_is_found_the_oldest_first_and_its_removal_leaves_all_else(kit, monkeypatch):
     old, new = find_job_files(kit)
     assert (old.job, new.job) == (OLD, NEW)
     found = {path.relative_to(kit).as_posix() for path in old.paths}
@@ -43,6 +43,10 @@ def test_everything_of_a_job_is_found_the_oldest_first_and_its_removal_leaves_al
     assert old.size == 12  # two names of one file
     assert round(old.age_days) == 90 and round(new.age_days) == 1  # of the newest file
     assert not old.running
+    (kit / OLD / "removed.tmp").symlink_to("nowhere")  # as if a running job removed it now
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "is_file", lambda path: not path.is_dir())
+        assert JobFiles(OLD, old.paths, running=False).size == 12
     assert find_job_files(kit, older_than=2) == [old] and find_job_files(kit, older_than=91) == []
     old.remove()
     assert [one.job for one in find_job_files(kit)] == [NEW]

@@ -105,3 +105,12 @@ def test_who_has_a_port_is_named_as_far_as_this_user_may_know(taken, monkeypatch
     monkeypatch.setattr(processes.socket.socket, "bind", forbidden)
     with pytest.raises(PortError, match="needs port 80, which this user may not listen on"):
         check_free(80)
+
+
+def test_a_process_of_another_account_is_named(monkeypatch, tmp_path):
+    process = psutil.Process()
+    monkeypatch.setattr(processes, "find_processes", lambda folder: [process])
+    monkeypatch.setattr(psutil.Process, "terminate", Mock(side_effect=psutil.AccessDenied))
+    wanted = f"process {process.pid} of {tmp_path} belongs to another account"
+    with pytest.raises(PermissionError, match=wanted):
+        processes.terminate(tmp_path)

@@ -93,6 +93,40 @@ def test_what_a_site_has_set_stays_where_nothing_else_is_given(kits):
     assert json.loads(file.read_text()) == edited
 
 
+@pytest.mark.parametrize("byoc", ["anyone", "admin", "nobody"])
+def test_gpus_code_and_allowed_parts_stay_where_only_the_policy_changes(kits, monkeypatch, byoc):
+    offered = [SimpleNamespace(dist=SimpleNamespace(name="radiology-parts"))]
+    monkeypatch.setattr(site_kit, "entry_points", lambda group: offered)
+    own = {"byoc": byoc, "allow": ["parts.SiloBN", "radiology-parts"]}
+    localise_site(kits / "nih", {}, gpus=2, gpu_memory=40, **own)
+    localise_server(kits / "server", Path("/data/flare"), **own)
+    files = [file for file in kits.glob("*/local/*.json") if file.name != "privacy.json"]
+    written = {file: file.read_text() for file in files}
+    localise_site(kits / "nih", {"min_positives": 9}, force=True)
+    localise_server(kits / "server", Path("/data/flare"), permitted={}, force=True)
+    assert len(files) == 4 and written == {file: file.read_text() for file in files}
+    localise_site(kits / "nih", {}, gpus=0, byoc="nobody", allow=["parts.Other"], force=True)
+    resources = read(kits / "nih", "resources.json")
+    managed = args(resources, "resource_manager")
+    assert (managed["num_of_gpus"], managed["mem_per_gpu_in_GiB"]) == (0, 40)
+    assert resources["class_allow_list"] == [*ALLOWED, "parts.Other"]
+    assert not may(kits / "nih", ADMIN, "byoc", LOCAL.org)
+
+
+def test_a_hospitals_own_files_decide_nothing_and_one_of_ours_that_is_damaged_is_named(kits):
+    local = kits / "nih/local"
+    (local / "authorization.json").write_text((local / "authorization.json.default").read_text())
+    (local / "resources.json").write_text("{bad")
+    localise_site(kits / "nih", {}, force=True)
+    assert not may(kits / "nih", LEAD, "byoc", LOCAL.org)
+    for name in ("resources.json", "authorization.json"):
+        text = (local / name).read_text()
+        (local / name).write_text(text[:-3])
+        with pytest.raises(KitError, match=f"{name} is no JSON .* remove it"):
+            localise_site(kits / "nih", {}, force=True)
+        (local / name).write_text(text)
+
+
 @pytest.mark.parametrize("text", [
     "{bad", "[]", "{}", '{"scopes": [], "default_scope": "cxr"}',
     '{"scopes": [{"name": "cxr"}], "default_scope": "cxr"}',

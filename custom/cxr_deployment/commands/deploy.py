@@ -23,7 +23,7 @@ from cxr_study.jobs.components import CODE_MODES, check_code_mode
 from cxr_study.jobs.job import Job
 from cxr_study.jobs.methods import JOBS
 from cxr_study.jobs.presets import JobError
-from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, finished_run
+from cxr_study.runs.finished_run import RUN_FILE, JobFailedError, RunFolderError, finished_run
 from cxr_study.runs.run_request import check_sites
 from surgical_aggregation.aggregation.batch_norm_strategy import STRATEGIES
 from surgical_aggregation.wire.untrusted_text import one_line
@@ -184,7 +184,10 @@ def watch(
             deployed.read_facts()
         else:
             if folder.is_dir():
-                check_folder(folder, force=False)
+                raise RunFolderError(
+                    f"{folder} is not the folder of a deployed run: it has no {RUN_FILE}. Give one "
+                    "that has, or a job's id with --out and a new folder."
+                )
             session.meta(run)  # raises if there is no such job
             folder.mkdir(parents=True)
             deployed.write_facts()

@@ -45,7 +45,10 @@ kit_app = typer.Typer(
     "done, 2 wrong use.",
 )
 Kit = Annotated[Path, Argument(help="Folder of the kit, made by `nvflare provision`.")]
-Byoc = Annotated[str, Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}.")]
+Byoc = Annotated[
+    str | None,
+    Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}. Default: nobody."),
+]
 Allow = Annotated[
     list[str] | None,
     Option(
@@ -203,9 +206,9 @@ def site(
     refuse_union_head: Annotated[
         bool | None, Option("--refuse-union-head/--no-refuse-union-head")
     ] = None,
-    gpus: Annotated[int, Option(min=0)] = 0,
-    gpu_memory: Annotated[int, Option(min=0)] = 0,
-    byoc: Byoc = "nobody",
+    gpus: Annotated[int | None, Option(min=0)] = None,
+    gpu_memory: Annotated[int | None, Option(min=0)] = None,
+    byoc: Byoc = None,
     allow: Allow = None,
     force: Replace = False,
 ) -> None:
@@ -213,8 +216,8 @@ def site(
 
     These are FLARE's defaults with five changes: only listed classes are allowed, error logs stay
     at the site, only the site can read its files, no other site is answered, and the policy's
-    filter is applied to everything that leaves the site. A kit's own policy keeps what is not
-    given: with --force, only the given keys change.
+    filter is applied to everything that leaves the site. With --force a kit keeps what it has of
+    every option that is not given.
 
     Options:
         site_files: Folder of <site>.yaml, or phantom. Default: CXR_SITES when the site starts.
@@ -224,8 +227,8 @@ def site(
         report_counts: Allow sending the number of labels per class.
         report_features: Allow sending mean features of images.
         refuse_union_head: Stay out of jobs that tell every site the classes of all sites.
-        gpus: GPUs that jobs may use.
-        gpu_memory: Memory of each GPU, GiB.
+        gpus: GPUs that jobs may use. Default: 0.
+        gpu_memory: Memory of each GPU, GiB. Default: 0.
 
     Example:
         surgagg deploy kit site nih --site-files /data/sites --min-positives 20 --gpus 1
@@ -245,7 +248,7 @@ def site(
     if folder and not is_demo_data(folder):
         unreadable = check_shared(kit, share or (), Path(folder))
     written = localise_site(
-        kit, given, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or (), force=force
+        kit, given, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or None, force=force
     )
     _say_written(written)
     say(f"policy   {json.dumps(scope_properties(kit), ensure_ascii=False)}")
@@ -262,7 +265,7 @@ def server(
     *,
     storage: Path,
     permitted: Path | None = None,
-    byoc: Byoc = "nobody",
+    byoc: Byoc = None,
     allow: Allow = None,
     force: Replace = False,
 ) -> None:
@@ -277,7 +280,7 @@ def server(
     """
     table = None if permitted is None else _permitted(permitted)
     _say_written(
-        localise_server(kit, storage, permitted=table, byoc=byoc, allow=allow or (), force=force)
+        localise_server(kit, storage, permitted=table, byoc=byoc, allow=allow or None, force=force)
     )
     for study, sites in (table if table and by_study(table) else {"": table or {}}).items():
         for name, classes in sites.items():

@@ -148,7 +148,7 @@ class StudyData(FileModel):
 
     @model_validator(mode="after")
     def _check_keys(self) -> StudyData:
-        keys = self.model_fields_set
+        keys = {key for key in self.model_fields_set if getattr(self, key) is not None}
         if self.sites and "data" in keys:
             raise ValueError("key 'data' cannot be combined with 'sites'.")
         if self.folds and not self.sites:

@@ -146,7 +146,7 @@ def page(
         folds=[]
         if folds is None
         else [
-            fold_differences(results, folds, scenario, f"folds-{number}")
+            (scenario, fold_differences(results, folds, scenario, f"folds-{number}"))
             for number, scenario in enumerate(shown)
         ],
         tables=laid_out,

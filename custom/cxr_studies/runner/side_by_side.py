@@ -235,8 +235,9 @@ class _RunProcesses:
                     process.wait(max(0, end - time.monotonic()))
         finally:  # at once at a second interrupt
             for process in self._processes:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # its thread may see it end first
+                    if process.poll() is None:
+                        os.killpg(process.pid, signal.SIGKILL)
 
 
 def main(

@@ -98,6 +98,8 @@ def test_a_job_is_watched_by_its_id_and_the_folder_that_this_makes(submitted, tm
     (tmp_path / "none").mkdir()
     (tmp_path / "none/run.json").write_text("{}")
     assert "was made in FLARE's simulator" in watch(tmp_path / "none", code=2)
+    (tmp_path / "none/run.json").unlink()
+    assert "is not the folder of a deployed run" in watch(tmp_path / "none", code=2)
 
 
 def test_with_the_sites_data_the_report_may_be_full(submit, submitted, tmp_path, monkeypatch):

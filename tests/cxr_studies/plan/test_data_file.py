@@ -68,6 +68,7 @@ class TestReadData:
     @pytest.mark.parametrize(("keys", "message"), [
         ({"images": 3}, "needs key 'data'; has images"),
         ({"data": "phantom"}, "needs key 'images'; has data"),
+        ({"data": "phantom", "images": None}, "needs key 'images'; has data"),
         ({"data": "phantom", "images": 0}, "key 'images' needs a number of 1 or more"),
         ({**REAL, "preset": "papr"}, "key 'preset' needs .*nearest known: paper"),
         ({**REAL, "per_site": {"nih": {}}}, "key 'per_site', key 'nih' needs one entry or more"),

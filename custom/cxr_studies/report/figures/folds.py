@@ -24,7 +24,7 @@ _TITLES = {
 def fold_differences(
     results: StudyResults, folds: pd.DataFrame, scenario: str, name: str
 ) -> str | None:
-    """Draw the mean AUROC of every row minus that of surgical aggregation as published.
+    """Draw the mean AUROC of every row minus that of the `reference`.
 
     A panel per group of classes, a point per row with its 95 % interval by patient.
 
@@ -45,8 +45,10 @@ def fold_differences(
         (folds["scenario"] == scenario)
         & (folds["other_method"] == ours.method)
         & (folds["other_strategy"] == ours.strategy)
-    ]
-    groups = [group for group in _TITLES if group in set(to_ours["group"])]
+    ].set_index(["group", "method", "strategy"])
+    groups = [group for group in _TITLES if group in to_ours.index]
+    if not groups:
+        return None
     figure, panels = style.panels(
         [_TITLES[group] for group in groups], (), height=_ROW * len(rows) + 0.2, most_across=2
     )
@@ -58,14 +60,10 @@ def fold_differences(
         axes.axvline(0, color=page.MUTED, linewidth=0.9)
         axes.grid(axis="y", visible=False)
         for place, row in enumerate(rows):
-            found = to_ours[
-                (to_ours["group"] == group)
-                & (to_ours["method"] == row.method)
-                & (to_ours["strategy"] == row.strategy)
-            ]
-            for _, line in found.iterrows():
+            if (where := (group, row.method, row.strategy)) in to_ours.index:
+                line = to_ours.loc[where]
                 axes.plot([line["auroc"]], [place], **style.marker_style(row))
                 ends = [line["auroc_low"], line["auroc_high"]]
                 axes.plot(ends, [place, place], color=page.INK, linewidth=1)
-    title = f"Mean AUROC minus that of {style.row_name(ours, [*rows, ours])}, over folds"
+    title = f"{scenario}, over folds: AUROC minus that of {style.row_name(ours, [*rows, ours])}"
     return svg(figure, name, title)

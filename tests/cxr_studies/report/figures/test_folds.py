@@ -19,6 +19,8 @@ def test_every_row_is_drawn_less_surgical_aggregation_with_its_interval(made_up,
     made_up.reach(0.7, scenario="2")
     assert fold_differences(made_up.results(), FOLDS, "2", "f") is None  # nothing to compare
     made_up.reach(0.6, scenario="2", method="vanilla")
+    few = FOLDS.assign(group="nih: Edema")  # no group has a class with enough patients
+    assert fold_differences(made_up.results(), few, "2", "f") is None
     both = pd.concat([FOLDS.assign(group=group) for group in ("own", "shared", "unique")])
     axes, _, below = drawn(fold_differences, made_up.results(), both, "2", "f").axes
     (name,), (name_below,) = (each.get_yticklabels() for each in (axes, below))
@@ -26,6 +28,7 @@ def test_every_row_is_drawn_less_surgical_aggregation_with_its_interval(made_up,
     lines = [line.get_xdata() for line in axes.get_lines()]
     assert [-0.1] in [list(x) for x in lines] and [-0.15, -0.05] in [list(x) for x in lines]
     assert "all of its own classes" in (axes.get_title(loc="left"), axes.get_title())
+    assert "2, over folds: AUROC" in fold_differences(made_up.results(), both, "2", "f")
 
 
 def test_the_console_has_a_line_for_each_row_with_its_interval():
