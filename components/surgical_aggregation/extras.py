@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points, requires
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +26,11 @@ _CALLED = {
 _warn_once = cache(logging.getLogger(__name__).warning)
 
 
-class EntryPointError(ValueError):
+class PartError(ValueError):
+    """A setting names a part that does not exist."""
+
+
+class EntryPointError(PartError):
     """An entry point of an installed package cannot be used."""
 
 
@@ -78,10 +82,6 @@ def offered_body(name: str | None, *, simulated: bool = False) -> Path | None:
     return next((body for body in found if body is not None), None)
 
 
-class PartError(ValueError):
-    """A setting names a part that does not exist."""
-
-
 def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T], kind: Any) -> T:
     """Find the part (a strategy, weighting, reader, ...) that a setting names.
 
@@ -101,7 +101,7 @@ def find_part(argument: str, given: str | T, group: str, own: Mapping[str, T], k
 
     Raises:
         PartError: There is no part of this name; or a class path is where FLARE builds no object.
-        EntryPointError: The part of this name cannot be used.
+        EntryPointError: The part of this name cannot be used; also a PartError.
     """
     if isinstance(given, dict):
         raise PartError(
@@ -128,7 +128,11 @@ def missing(error: ModuleNotFoundError) -> str | None:
     module = str(error.name).partition(".")[0]
     package = _CALLED.get(module, module)
     asked = re.compile(rf"{re.escape(package)}(?![\w-]).*extra == [\"'](\w+)", re.IGNORECASE)
-    extra = next(filter(None, map(asked.match, requires(_PROJECT) or ())), None)
+    try:
+        needed = requires(_PROJECT) or ()
+    except PackageNotFoundError:  # run from a folder
+        needed = ()
+    extra = next(filter(None, map(asked.match, needed)), None)
     if extra is None:
         return None
     return (

@@ -52,7 +52,7 @@ TRIES, SHORTEST, LONGEST_PAUSE = 10, 10.0, 600.0
 """FLARE 2.9's scheduler: number of attempts; first and longest pause between them, seconds. Each
 pause is twice the one before."""
 
-_LONGEST = 10_000
+_SHOWN = 10_000
 """Characters of a reason that are shown. Sites write reasons, so terminal escapes are not."""
 
 _TOO_FEW = re.compile(r"(\d+)\)? < min.sites \(?(\d+)")
@@ -224,7 +224,7 @@ def is_orphaned(meta: Mapping[str, Any], server_started: float) -> bool:
 def start_failure(meta: Mapping[str, Any]) -> str:
     """Why a job with a status in `NEVER_RAN` was not started, from FLARE's metadata of it."""
     details = meta.get("job_deploy_detail") or _schedule_reasons(meta)
-    failed = [one_line(d, _LONGEST) for d in details if d.partition(": ")[2] != "OK"]
+    failed = [one_line(d, _SHOWN) for d in details if d.partition(": ")[2] != "OK"]
     return "; ".join(failed) or str(meta["status"])
 
 
@@ -255,6 +255,6 @@ def describe_wait(meta: Mapping[str, Any], connected: Collection[str]) -> str:
 
 def _schedule_reasons(meta: Mapping[str, Any]) -> list[str]:
     """FLARE's reasons for not starting a job at its attempts so far, each once, latest last."""
-    history = [one_line(entry, _LONGEST) for entry in meta.get("schedule_history") or []]
+    history = [one_line(entry, _SHOWN) for entry in meta.get("schedule_history") or []]
     tries = [entry.partition(": ")[2] for entry in history]
     return list(dict.fromkeys(reason for reason in tries if reason != "scheduled"))

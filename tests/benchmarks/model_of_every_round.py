@@ -110,7 +110,7 @@ def make(folder):
         return models, trained
 
     training.train = keeping
-    return side_by_side.main(lambda on_round: one_run.run(folder, on_round), ())
+    return side_by_side.main(lambda on_round: one_run.run(folder, on_round))
 
 
 def curves(run, folder):

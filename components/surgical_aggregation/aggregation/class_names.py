@@ -95,9 +95,11 @@ def resemblance(name: str, other: str) -> str | None:
         'nearly the same spelling'
     """
     words, others = _words(name), _words(other)
+    if not (words and others):
+        return None
     if words == others:
         return "the same words"
-    if words and others and (words < others or others < words):
+    if words < others or others < words:
         return "one contains the other"
     if re.findall(r"\d+", name) != re.findall(r"\d+", other):
         return None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.metrics import Floats
-from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, LARGEST_STEP
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, LARGEST_STEP, received
 
 FEWEST_IMAGES = 50
 """Smallest number of images for statistics; fewer would disclose too much about each image."""
@@ -115,7 +115,7 @@ def fault(statistics: object, features: int | None) -> str | None:
     ):
         for value in values:
             if type(value) not in (int, float) or not least <= value <= most:
-                return f"the {what} must be from {least:.6g} to {most:.6g}; got {value!r:.40}"
+                return f"the {what} must be from {least:.6g} to {most:.6g}; got {received(value)}"
     return None if any(variance) else "all features are constant, so there is no distance"
 
 

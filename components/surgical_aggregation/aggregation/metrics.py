@@ -1,7 +1,6 @@
 """Per-class binary cross-entropy and area under the ROC curve."""
 
 import math
-import reprlib
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surgical_aggregation.aggregation.class_names import unfit
-from surgical_aggregation.aggregation.site_result import Limits
+from surgical_aggregation.aggregation.site_result import Limits, received
 
 __all__ = ["auroc"]
 
@@ -163,12 +162,12 @@ def fault(values: object, classes: Collection[str] | None) -> str | None:
         kind, slash, about = name.partition("/") if isinstance(name, str) else ("", "", "")
         largest, by_class = REPORTED.get(kind, (0.0, False))
         if kind not in REPORTED or (slash and not (by_class and known(about))):
-            return f"there is no metric {reprlib.repr(name)} that the site could report"
+            return f"there is no metric {received(name)} that the site could report"
         number = type(value) in (int, float) or isinstance(value, np.floating)
         if not number or not 0 <= _float(value) <= largest or _float(value) == math.inf:
-            return f"{name!r} must be a number from 0 to {largest:g}; got {reprlib.repr(value)}"
+            return f"{name!r} must be a number from 0 to {largest:g}; got {received(value)}"
         if kind in COUNTS and value % 1:
-            return f"{name!r} must be a whole number; got {reprlib.repr(value)}"
+            return f"{name!r} must be a whole number; got {received(value)}"
     return None
 
 

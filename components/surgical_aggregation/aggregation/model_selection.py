@@ -253,8 +253,8 @@ class Selection:
 
     def _incomparable(self, record: dict[str, Any], sites: Collection[str]) -> str | None:
         """Why the earlier run's best loss is not comparable in this run; None: it is."""
-        if record["metric"] != self.metric:
-            return f"its loss is {record['metric']!r}, and this run's is {self.metric!r}"
+        if (metric := record.get("metric")) != self.metric:
+            return f"its loss is {metric!r}, and this run's is {self.metric!r}"
         best = _of_record(record)
         earlier = {site: names for site, names in best.classes.items() if site in sites}
         self._all.sites = {**earlier, **self._all.sites, **self._classes}

@@ -27,7 +27,7 @@ def lacking(classes: Sequence[str], labels: NDArray[np.floating]) -> dict[str, s
         {'Mass': 'positive'}
     """
     positives, negatives = (
-        np.atleast_1d(present.any(axis=0)) for present in (labels > 0.5, labels < 0.5)
+        np.atleast_1d(present.any(axis=0)) for present in (labels > 0.5, labels <= 0.5)
     )
     return {
         name: NEGATIVE if positive else POSITIVE if negative else LABELLED

@@ -1,6 +1,5 @@
 """Check whether a site's result of a round may be averaged."""
 
-import reprlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ from surgical_aggregation.aggregation.batch_norm_strategy import (
     kept_at_site,
 )
 from surgical_aggregation.aggregation.class_names import Spellings, shown, twins, unfit
-from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, Limits, SiteResult
+from surgical_aggregation.aggregation.site_result import LARGEST_COUNT, Limits, SiteResult, received
 
 _OTHER_KINDS = (
     ". Does the site use the server's strategy, and was the initial body made from the sites' "
@@ -105,17 +104,6 @@ def _array_fault(
             "diverged, lower the site's learning rate"
         )
     return None
-
-
-class _Given(reprlib.Repr):
-    """Shortens a received value for a message, without ever raising."""
-
-    def repr_int(self, x: int, level: int) -> str:
-        """An integer; Python raises for very large ones."""
-        return str(x) if abs(x) <= LARGEST_COUNT else f"a whole number of {x.bit_length()} bits"
-
-
-_given = _Given().repr
 
 
 def oversize(result: SiteResult, limits: Limits) -> str | None:
@@ -232,17 +220,17 @@ def _weights_fault(result: SiteResult) -> str | None:
     samples, positives = result.samples, result.positives
     if samples is not None and not (_is_amount(samples) and samples > 0):
         most = f"{LARGEST_COUNT:.0e}"
-        return f"number of samples must be a number > 0 and at most {most}; got {_given(samples)}"
+        return f"number of samples must be a number > 0 and at most {most}; got {received(samples)}"
     if positives is None:
         return None
     if not isinstance(positives, Mapping):
-        return f"positives must be given by class; got {_given(positives)}"
+        return f"positives must be given by class; got {received(positives)}"
     for name in result.columns:
         count = positives.get(name)
         if not _is_amount(count, Integral):
             return (
                 f"number of positives of {name!r} must be a count of at most {LARGEST_COUNT:.0e}; "
-                f"got {_given(count)}"
+                f"got {received(count)}"
             )
     return None
 

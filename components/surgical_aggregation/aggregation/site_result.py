@@ -3,6 +3,7 @@
 Checks, aggregator, selection and records share this value.
 """
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -80,3 +81,15 @@ def limits(given: Mapping[str, int] | None) -> Limits:
         if type(value) is not int or value < 1:
             raise ValueError(f"limit {name!r} must be a whole number above 0; got {value!r}.")
     return Limits(**(given or {}))
+
+
+class _Received(reprlib.Repr):
+    """Shortens a received value for a message, without ever raising."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        """An integer; Python raises for very large ones."""
+        return str(x) if x.bit_length() <= 64 else f"a whole number of {x.bit_length()} bits"
+
+
+received = _Received().repr
+"""A received value, for a message."""

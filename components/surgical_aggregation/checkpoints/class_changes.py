@@ -50,7 +50,7 @@ def differing_bodies(into: Checkpoint, source: Checkpoint) -> str | None:
     digests = f"sha256 {digest(own)[:16]}… and {digest(other)[:16]}…"
     if own.keys() != other.keys() or any(own[n].shape != other[n].shape for n in own):
         return f"their bodies are different networks ({digests})"
-    changed = [name for name in own if not np.array_equal(own[name], other[name])]
+    changed = [name for name in own if digest({name: own[name]}) != digest({name: other[name]})]
     return (
         f"their bodies differ in {len(changed)} of {len(own)} variables, e.g. {sorted(changed)[0]} "
         f"({digests}): a column is valid only for the body that it was trained on"

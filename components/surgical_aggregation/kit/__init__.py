@@ -1,1 +1,1 @@
-"""Checks that run in the services of a startup kit, before any job's process starts."""
+"""Checks that a startup kit runs in its service, and of messages in its jobs' processes."""

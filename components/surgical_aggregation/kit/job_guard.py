@@ -72,9 +72,13 @@ class JobFiles(AppValidator):
             return (
                 f"a job without code may have only its configuration files; this one has {name!r}"
             )
-        if path.suffix == ".conf" and (found := _FOLLOWED.search(path.read_text("utf-8"))):
-            return f"{name}: a job without code may not use {found[0]!r}; write the value instead"
-        for text in _texts(ConfigFactory.load_config(str(path)).to_dict()):
+        try:
+            if path.suffix == ".conf" and (found := _FOLLOWED.search(path.read_text("utf-8"))):
+                return f"{name}: a job without code may not use {found[0]!r}; write its value"
+            content = ConfigFactory.load_config(str(path)).to_dict()
+        except Exception as error:  # of many kinds
+            return f"{name} cannot be read: {error}"
+        for text in _texts(content):
             refers = _REFERENCE.fullmatch(text.strip())
             allowed = refers and refers["variable"] in (None, *self.variables)
             if set(text) & {"{", "}"} and not allowed:

@@ -44,14 +44,7 @@ class DeclareClasses(FLComponent):
 
     Runs on the client. FLARE sends a client's public properties to the server only, with every
     message, so the server knows them at the first task request.
-
-    Args:
-        site_id: Id of the `Site` component. Default "site".
     """
-
-    def __init__(self, site_id: str = "site"):
-        super().__init__()
-        self.site_id = site_id
 
     def handle_event(self, event_type: str, fl_ctx: FLContext) -> None:
         """Declare at START_RUN; a site whose classes cannot be read declares none.
@@ -63,7 +56,7 @@ class DeclareClasses(FLComponent):
             return
         declare_versions(fl_ctx)
         try:
-            site = find_site(self.site_id, fl_ctx)
+            site = find_site(fl_ctx)
             classes = site.classes
         except Exception as error:  # from the site's files or code
             text = note_error(fl_ctx, "no classes to declare", error)

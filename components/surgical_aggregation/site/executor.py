@@ -66,7 +66,6 @@ class KerasExecutor(Executor):
     it is only in the site's notes, since FLARE may stream its logs (see `local_notes`).
 
     Args:
-        site_id: Id of the `Site` component. Default "site".
         training: Options of `TrainingOptions` by name, for those that differ from the default.
             Default None.
         mixed_precision: Compute in float16 if the site has a GPU, in bfloat16 if its CPU supports
@@ -86,7 +85,6 @@ class KerasExecutor(Executor):
             `aggregation.batch_norm_strategy`); replaces the option of that name. Default None.
     """
 
-    site_id: str = "site"
     training: Mapping[str, Any] | None = None
     mixed_precision: bool = False
     send: str = "weights"
@@ -131,7 +129,7 @@ class KerasExecutor(Executor):
         check_filters(self.send, fl_ctx)
         from surgical_aggregation.site.training.trainer import LocalTraining
 
-        site = find_site(self.site_id, fl_ctx)
+        site = find_site(fl_ctx)
         if options.personal_head:  # else DeclareClasses does
             note_withheld(self, site, fl_ctx)
         counts = self.report_counts and site.policy.report_counts

@@ -14,25 +14,16 @@ class LabelHead(Filter):
 
     Runs on the client, on the result of the training task, before any privacy filter:
 
-        in   body variables by path, <layer>/kernel (features, classes), <layer>/bias (classes,)
+        in   body variables by path, head/kernel (features, classes), head/bias (classes,)
         out  body variables by path, head/<class>/kernel (features,), head/<class>/bias (1,)
 
     A reply that is not OK passes unchanged: it carries no model.
-
-    Args:
-        site_id: Id of the `Site` component, whose classes name the columns. Default "site".
-        layer: Name of the head's layer in the result. Default "head".
     """
-
-    def __init__(self, site_id: str = "site", layer: str = "head"):
-        super().__init__()
-        self.site_id = site_id
-        self.layer = layer
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Replace the dense head in a training result by its labelled columns."""
         if shareable.get_return_code() != ReturnCode.OK:
             return shareable
         dxo = wire.result(shareable)
-        data = wire.label(dxo.data, find_site(self.site_id, fl_ctx).classes, self.layer)
+        data = wire.label(dxo.data, find_site(fl_ctx).classes)
         return DXO(dxo.data_kind, data=data, meta=dxo.meta).update_shareable(shareable)

@@ -35,14 +35,7 @@ class PolicyGate(Filter):
              anything else: unchanged
 
     Never raises. Reasons are only in the site's notes (see `local_notes`).
-
-    Args:
-        site_id: Id of the `Site` component. Default "site".
     """
-
-    def __init__(self, site_id: str = "site"):
-        super().__init__()
-        self.site_id = site_id
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
         """Return what the policy permits of the result."""
@@ -64,7 +57,7 @@ class PolicyGate(Filter):
             raise SiteError(f"a model must be of kind {MODELS}; got {dxo.data_kind!r}.")
         if dxo.data_kind not in (*MODELS, DataKind.METRICS):
             return dxo
-        site = find_site(self.site_id, fl_ctx)
+        site = find_site(fl_ctx)
         withheld = set(withheld_classes(site))
         with_counts = site.policy.report_counts
         data, meta = dict(dxo.data), dict(dxo.meta)

@@ -16,12 +16,13 @@ def check_allow_list(fl_ctx: FLContext) -> None:
     FLARE calls whatever an allowed path names, functions included, with arguments from the job.
 
     Raises:
-        AllowListError: `class_allow_list` of local/resources.json has "*", a package, a module or a
-            function (no capital in its last part), or `class_list_enforcement_mode` is not
-            "enforce".
+        AllowListError: `class_allow_list` of local/resources.json, or else of its default, has "*",
+            a package, a module or a function (no capital in its last part), or
+            `class_list_enforcement_mode` is not "enforce".
     """
-    file = Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "local" / "resources.json"
-    if not file.is_file():  # FLARE's default list has only classes
+    local = Path(fl_ctx.get_engine().get_workspace().get_root_dir()) / "local"
+    read = (local / "resources.json", local / "resources.json.default")  # by FLARE, the first
+    if (file := next(filter(Path.is_file, read), None)) is None:
         return
     resources = json.loads(file.read_text(encoding="utf-8"))
     allowed = resources.get("class_allow_list", [])

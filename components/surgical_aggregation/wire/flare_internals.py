@@ -14,6 +14,7 @@ from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import FilterKey, FLContextKey, ReturnCode, ServerCommandNames
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.impl.controller import Controller
+from nvflare.apis.job_def import JobMetaKey
 from nvflare.apis.shareable import make_reply
 from nvflare.apis.utils.task_utils import get_filters
 from nvflare.app_common.decomposers import numpy_decomposers
@@ -24,6 +25,7 @@ from nvflare.fuel.f3.streaming import stream_utils
 from nvflare.fuel.f3.streaming.byte_streamer import TxTask
 from nvflare.fuel.f3.streaming.stream_const import StreamHeaderKey
 from nvflare.fuel.utils.fobs import dots, get_dot_handler
+from nvflare.private.fed.utils.fed_utils import extract_participants
 
 from surgical_aggregation import FLARE, FlareError
 from surgical_aggregation.wire.headers import UNREADABLE
@@ -163,6 +165,12 @@ def workflows(fl_ctx: FLContext) -> list[Controller]:
     """
     config = getattr(fl_ctx.get_prop(FLContextKey.RUNNER), "config", None)
     return [workflow.controller for workflow in getattr(config, "workflows", ())]
+
+
+def participants(fl_ctx: FLContext) -> set[str]:
+    """Names in `deploy_map` of the running job's meta, in any form that FLARE 2.9 accepts."""
+    deployed = (fl_ctx.get_prop(FLContextKey.JOB_META) or {}).get(JobMetaKey.DEPLOY_MAP.value, {})
+    return {name for entry in deployed.values() for name in extract_participants(entry)}
 
 
 def site_of_task(fl_ctx: FLContext) -> str:

@@ -88,26 +88,23 @@ def split(variables: Variables) -> tuple[dict[str, Array], Columns]:
     return body, columns
 
 
-def label(
-    variables: Variables, classes: Sequence[str], layer: str = HEAD_LAYER
-) -> dict[str, Array]:
+def label(variables: Variables, classes: Sequence[str]) -> dict[str, Array]:
     """Variables of a site's model by wire name, with the dense head split into columns.
 
     Args:
-        variables: Variables by path, with <layer>/kernel of shape (features, classes) and
-            <layer>/bias of shape (classes,).
+        variables: Variables by path, with head/kernel of shape (features, classes) and head/bias
+            of shape (classes,).
         classes: Names of the head's units, in order.
-        layer: Name of the head's layer. Default "head".
 
     Raises:
         WireError: The head is missing, does not have one unit per class, or a class is repeated.
     """
     body = dict(variables)
-    kernel, bias = (body.pop(f"{layer}{part}", None) for part in (KERNEL, BIAS))
+    kernel, bias = (body.pop(f"{HEAD_LAYER}{part}", None) for part in (KERNEL, BIAS))
     if kernel is None or bias is None:
         raise WireError(
-            f"the result needs {layer}/kernel and {layer}/bias; got {sorted(variables)[:5]} ... "
-            f"Is the model's last layer a Dense called {layer!r}?"
+            f"the result needs {HEAD_LAYER}/kernel and {HEAD_LAYER}/bias; got "
+            f"{sorted(variables)[:5]} ... Is the model's last layer a Dense called {HEAD_LAYER!r}?"
         )
     count = len(classes)
     if kernel.ndim != 2 or kernel.shape[1] != count or bias.shape != (count,):

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from cxr_deployment.deployed_run import DeployedRunError
 from cxr_studies.plan.run_folder import (
     FEATURES_FILE,
     GLOBAL,
@@ -35,7 +34,6 @@ from cxr_studies.runner.training import OnRound
 from cxr_study.common import code_version
 from cxr_study.evaluation import test_split
 from cxr_study.evaluation.predictions import Predictor
-from cxr_study.runs.simulator_process import SimulationError
 from cxr_study.training.network import Network
 from surgical_aggregation.checkpoints.checkpoint import digest, load, save
 from surgical_aggregation.site.training import tensorflow_setup
@@ -51,8 +49,7 @@ def run(folder: Path, on_round: OnRound) -> None:
         on_round: Called with the number of rounds made so far.
 
     Raises:
-        SimulationError: A job failed in the simulator.
-        DeployedRunError: A job failed in a POC.
+        JobFailedError: A job failed, in the simulator or a POC.
         ValueError: An input is unusable, or a model predicts nothing.
     """
     with FileLock(folder / ".lock"):  # another study may have it, too
@@ -110,6 +107,4 @@ def device() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(
-        side_by_side.main(partial(run, Path(sys.argv[1])), (SimulationError, DeployedRunError))
-    )
+    sys.exit(side_by_side.main(partial(run, Path(sys.argv[1]))))

@@ -8,7 +8,10 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-_PACKAGES = ("surgical_aggregation", "cxr_phantom", "cxr_pretrained", "cxr_study", "cxr_studies")
+_PACKAGES = (
+    "surgical_aggregation", "cxr_deployment", "cxr_phantom", "cxr_pretrained", "cxr_study",
+    "cxr_studies",
+)  # fmt: skip
 _SUFFIXES = {".py", ".yaml", ".csv", ".npz"}
 _CPUINFO = Path("/proc/cpuinfo")
 

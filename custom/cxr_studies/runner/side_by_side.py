@@ -27,6 +27,7 @@ from rich.progress import Progress
 from cxr_studies.plan.run_folder import LOG_FILE, Run, read_result, write_spec
 from cxr_study.common.progress import round_bars
 from cxr_study.common.wording import duration
+from cxr_study.runs.finished_run import JobFailedError
 from surgical_aggregation.site.training import tensorflow_setup
 
 COMMAND = (sys.executable, "-m", "cxr_studies.runner.one_run")
@@ -240,18 +241,15 @@ class _RunProcesses:
                         os.killpg(process.pid, signal.SIGKILL)
 
 
-def main(
-    train: Callable[[Callable[[int], None]], None], errors: tuple[type[Exception], ...]
-) -> int:
+def main(train: Callable[[Callable[[int], None]], None]) -> int:
     """Run a training in this process, so that it can be ended from outside.
 
     Args:
         train: Called with a function that takes the number of rounds made so far.
-        errors: Failures of jobs; like ValueError and OSError they are reported in one line. Any
-            other error has its traceback.
 
     Returns:
-        Exit code: 0, or 1 where it failed.
+        Exit code: 0, or 1 where it failed: by a failed job, ValueError or OSError, which are
+        reported in one line. Any other error has its traceback.
     """
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     threading.Thread(target=_end_with_input, daemon=True).start()
@@ -263,10 +261,9 @@ def main(
             printed = rounds
             print(f"{_ROUND}{rounds}", flush=True)
 
-    in_one_line: tuple[type[Exception], ...] = (ValueError, OSError, *errors)
     try:
         train(on_round)
-    except in_one_line as error:
+    except (ValueError, OSError, JobFailedError) as error:
         print(_FAILED + " ".join(str(error).split()), flush=True)
         return 1
     return 0

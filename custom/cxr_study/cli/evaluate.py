@@ -144,7 +144,6 @@ def evaluate(
     import pandas as pd
 
     from cxr_study.evaluation import test_split
-    from cxr_study.evaluation.predictions import Predictor
     from cxr_study.evaluation.scores import score
     from cxr_study.reports.run.console import auroc_table
 
@@ -152,7 +151,7 @@ def evaluate(
     for name, source in sources.items():
         if isinstance(source, Path):
             images = test_split.load(source, loaded.classes, loaded.network.image_size)
-            found = Predictor(loaded.network).predict(loaded.checkpoint, images)
+            found = loaded.predictions(images)
         else:
             found = loaded.predict_site(source, name, "test")
         for unknown in sorted(found.images.labelled - {*loaded.classes}):

@@ -290,7 +290,7 @@ class SiteCalibration:
     Attributes:
         site: Site whose test split it is.
         predictions: Number of predictions with a label.
-        error: Expected calibration error (see `calibration`); None: there is no prediction.
+        error: Expected calibration error (see `calibration_error`); None: there is no prediction.
         class_name: Name of the class.
         labelled: Whether the site labels the class itself.
         output: Mean of the probabilities; None: there is no prediction.

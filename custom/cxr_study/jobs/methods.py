@@ -59,7 +59,7 @@ JOBS = (*METHODS, EVALUATION, CENSUS)
 """Names of all jobs."""
 
 BEYOND = (
-    "average_decay", "body_weighting", "pseudo_labels", "refit_model",
+    "average_decay", "body_weighting", "head_weighting", "pseudo_labels", "refit_model",
     "server_optimizer",
 )  # fmt: skip
 """Settings that go beyond the papers of these methods; each is off by default."""

@@ -1,1 +1,1 @@
-"""Pages for people: of a run, of a study, of an audit."""
+"""Pages for people: a run's report, a model's card, explanations."""

@@ -1,1 +1,1 @@
-"""One run: in FLARE's simulator, or without a federation."""
+"""One run in FLARE's simulator, and what it leaves."""

@@ -25,7 +25,7 @@ from cxr_study.jobs.methods import BEYOND, METHODS
 from cxr_study.jobs.settings import JobSettings
 from cxr_study.runs import finished_run
 from cxr_study.runs.finished_run import JobFailedError
-from cxr_study.runs.job_results import RecordEvent, progress, rounds_run
+from cxr_study.runs.job_results import RecordEvent, progress, rounds_run, stopped_early
 from cxr_study.runs.run_request import RunRequest
 from cxr_study.runs.simulator_process import SimulationError, simulate
 from surgical_aggregation.checkpoints.checkpoint import load
@@ -67,13 +67,14 @@ def resume_instructions(request: RunRequest) -> str:
     Args:
         request: The run.
     """
-    made = rounds_run(finished_run.server_folder(request.workspace))
+    server = finished_run.server_folder(request.workspace)
+    made = rounds_run(server)
     planned = request.job.at_server.num_rounds
     first, here = _round(request.start(request.workspace)), request.folder
     if not made:
         aside = _move_aside(request)
         return f"interrupted before the first round; its logs are in {aside}. Start it again."
-    if made >= planned:
+    if made >= planned or stopped_early(server):
         return f"interrupted after the last round. Report it: surgagg report {request.folder}"
     return (
         f"interrupted after {first + made} of {first + planned} rounds. Resume: surgagg continue "
@@ -122,7 +123,8 @@ def run(request: RunRequest, *, console: Console) -> None:
     With `request.published` the job is also run with the method as published. With
     `request.local_models` each site also runs it alone: the same job with one site, with the same
     epochs and recipe, but without the server's optimizer, which would slow the training of a single
-    site. When a run is continued, the sites alone end with the same round as the federation.
+    site. When a run is continued, the sites alone end with the same round as the federation;
+    one that is ahead of it makes one more.
 
     Args:
         request: The run. Its folder gets the layout described in `finished_run`.
@@ -176,9 +178,9 @@ def _alone(request: RunRequest) -> Iterator[_Simulation]:
         workspace = request.local_workspace(site)
         own = {**job.per_site.get(site, {}), **settings}
         if request.earlier is not None:
-            # So that the site alone makes as many as the federation in total.
+            # As many as the federation in total, but 0 would mean the rounds that it lacks.
             first, made = (_round(request.start(each)) for each in (request.workspace, workspace))
-            own["num_rounds"] = max(0, first + job.at_server.num_rounds - made)
+            own["num_rounds"] = max(1, first + job.at_server.num_rounds - made)
         folder = request.folder / "local" / f"{site}-job"
         yield job.with_settings(own, sites=[site]), folder, workspace, f"{site} alone"
 

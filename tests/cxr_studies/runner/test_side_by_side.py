@@ -220,6 +220,7 @@ CHILD = """
 import sys, time
 from pathlib import Path
 from cxr_studies.runner import side_by_side
+from cxr_study.runs.simulator_process import SimulationError
 """
 WAITING = """
 def train(tell):
@@ -228,7 +229,7 @@ def train(tell):
         time.sleep(60)
     finally:
         Path("cleaned up").touch()
-sys.exit(side_by_side.main(train, ()))
+sys.exit(side_by_side.main(train))
 """
 
 
@@ -244,11 +245,11 @@ def start(home, program):
 @pytest.mark.parametrize(("program", "out"), [
     ("for rounds in (0, 1, 1, 2, 2): tell(rounds)", "round 1\nround 2\n0\n"),
     *[(f"raise {error}('no disk;\\n  make room')", "failed: no disk; make room\n1\n")
-     for error in ("ValueError", "OSError", "EOFError")],
+     for error in ("ValueError", "OSError", "SimulationError")],
     ("1 / 0", ""),
 ])  # fmt: skip
 def test_rounds_are_printed_once_and_what_a_user_can_cause_in_one_line(tmp_path, program, out):
-    program = f"def train(tell):\n    {program}\nprint(side_by_side.main(train, (EOFError,)))"
+    program = f"def train(tell):\n    {program}\nprint(side_by_side.main(train))"
     with start(tmp_path, program) as process:
         trace = process.stderr.read()
         assert process.stdout.read() == out

@@ -8,6 +8,7 @@ import pytest
 
 from cxr_study.common import offered_data
 from cxr_study.data.sites.site_file import find_site_file
+from surgical_aggregation import extras
 from surgical_aggregation.extras import EntryPointError, PartError, offered_body
 from surgical_aggregation.site.contract.site_policy import NO_POLICY, SitePolicy
 
@@ -58,6 +59,7 @@ def test_another_package_offers_data_and_a_body_by_their_names(toy):
 def test_without_its_package_a_name_says_what_to_install(toy, monkeypatch):
     with pytest.raises(EntryPointError, match=r"'half' .*package toy-data .*that_is_gone"):
         offered_data.demo_data("half")
+    assert issubclass(EntryPointError, PartError)  # so that a record of one can be read without it
     monkeypatch.setattr(offered_data, "offered_body", lambda _: None)
     with pytest.raises(PartError, match=r"cxr_phantom.*surgical-aggregation\[cxr\]"):
         offered_data.drawings()
@@ -74,3 +76,8 @@ def test_without_the_phantom_a_command_that_needs_it_says_so(command, code, mess
     words = [sys.executable, "-c", program, *command.split()]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == code and message in done.stderr, done.stderr
+
+
+def test_in_a_folder_that_is_not_installed_the_missing_module_stays_the_error(monkeypatch):
+    monkeypatch.setattr(extras, "_PROJECT", "not-installed")
+    assert extras.missing(ModuleNotFoundError("No module named 'PIL'", name="PIL")) is None

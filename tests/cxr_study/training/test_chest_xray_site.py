@@ -48,7 +48,7 @@ class TestUnionHead:
             engine = Engine(site=site(other_classes=other_classes))
             refused = context(engine=engine, policy={"refuse_union_head": True})
             with pytest.raises(PolicyError, match="'refuse_union_head'"):
-                find_site("site", refused)
+                find_site(refused)
         assert not site().union_head
         union = ("Zebra", *reversed(NIH_CLASSES))
         assert site(other_classes="absent", union=" , ".join(union)).classes == union
@@ -174,7 +174,7 @@ class TestSiteFile:
         def found(sites, site="nih"):
             policy = {"site_files": drawn_sites, "share": ["Mass", "Nodule"]}
             engine = Engine(site=ChestXraySite(site, sites, image_size=16))
-            return find_site("site", site_context("nih", engine, policy))
+            return find_site(site_context("nih", engine, policy))
 
         assert found(None).classes == found("").classes == ("Mass", "Nodule")
         with pytest.raises(SiteError, match=rf"set by this site itself; .* names '{tmp_path}'"):

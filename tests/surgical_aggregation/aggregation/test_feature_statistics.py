@@ -41,6 +41,7 @@ def test_few_images_or_a_feature_that_is_not_finite_give_none():
     ({"variance": [0, 0.0, 0]}, "all features are constant"),
     ({"mean": [1.0, -1e30, 0]}, "mean of a feature must be from -65504 to 65504; got -1e+30"),
     ({"limit": 1e308}, "limit must be from 0 to 100.1; got 1e+308"),
+    ({"limit": 10**5000}, "limit must be from 0 to 100.1; got a whole number of 16610 bits"),
     ({"images": 3}, "number of images must be from 50 to 1e+12; got 3"),
     ({"mean": [0.0] * 4, "variance": [1.0] * 4}, "need one number per feature, 3; got 4 and 4"),
     ({"more": 1}, "must be mean, variance, limit and images"),

@@ -120,6 +120,7 @@ def test_a_count_is_whole_and_exact_as_a_float(name):
     for value, range_ in ((3.5, "whole number"), (2**53 + 2, "number from 0 to 9.0072e+15")):
         reason = metrics.fault({name: value}, CLASSES)
         assert f"'{name}' must be a {range_}; got {value}" in reason
+    assert "got a whole number of 16610 bits" in metrics.fault({name: 10**5000}, CLASSES)
 
 
 def test_the_largest_loss_that_a_site_can_measure_may_be_reported():

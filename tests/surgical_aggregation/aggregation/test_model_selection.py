@@ -184,6 +184,11 @@ class TestSelection:
         assert decision.best_of_rounds == best
         assert decision.dropped is None if dropped is None else dropped in decision.dropped[1]
 
+    def test_an_earlier_best_without_a_metric_is_dropped(self):
+        selection = Selection()
+        selection.continue_from({"round": 3}, None)
+        assert self.after(selection, 5, {"a": 0.9}).dropped[1].startswith("its loss is None")
+
     def test_with_a_new_class_there_is_no_best_model_until_it_has_a_column(self):
         selection, losses, new = Selection(), dict.fromkeys("abc", 0.5), {"c": ("Mass",)}
         selection.continue_from(self.earlier(a=0.1, b=0.1), None)

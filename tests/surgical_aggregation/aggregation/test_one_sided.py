@@ -11,6 +11,7 @@ NAN = np.nan
 @pytest.mark.parametrize(("labels", "lacks"), [
     ([0, 1], None), ([1, NAN], "negative"), ([0, NAN], "positive"), ([NAN, NAN], "labelled"),
     ([0.7, 0], None), ([0.7, 1], "negative"), ([0.2, 0], "positive"),  # smoothed
+    ([0.5, NAN], "positive"),
 ])  # fmt: skip
 def test_a_class_with_one_kind_of_label_lacks_the_other(labels, lacks):
     column = np.array(labels, np.float32)[:, None]

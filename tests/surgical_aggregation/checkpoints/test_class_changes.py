@@ -63,6 +63,7 @@ class TestImport:
 
     @pytest.mark.parametrize(("body", "reason"), [
         ({**BODY, "bn/gamma": np.float32([1.0000001])}, "1 of 2 variables, e.g. bn/gamma"),
+        ({**BODY, "bn/gamma": BODY["bn/gamma"].astype(float)}, "1 of 2 variables, e.g. bn/gamma"),
         ({**BODY, "bn/gamma": np.float32([1, 1])}, "different networks"),
         ({"conv/kernel": BODY["conv/kernel"]}, "different networks"),
     ])  # fmt: skip

@@ -23,7 +23,7 @@ def validated(tmp_path):
         for name, text in {CLIENT: "tasks = []", **files}.items():
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return JobFiles(["CXR_SITES"]).validate(str(tmp_path))
 
     return validated
@@ -62,6 +62,14 @@ def test_a_file_that_flare_might_find_or_import_is_refused(validated, name):
 ])  # fmt: skip
 def test_a_setting_that_refers_to_more_than_settings_is_refused(validated, text, reason):
     assert reason in validated(**{CLIENT: text})[0]
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    (CLIENT, "tasks = ["), (CLIENT, b"\xff"), ("config/config_fed_server.json", ""),
+    ("config/config_fed_server.json", "{"),
+])  # fmt: skip
+def test_a_configuration_that_cannot_be_read_is_named(validated, name, text):
+    assert f"{name} cannot be read: " in validated(**{name: text})[0]
 
 
 def test_references_to_settings_and_the_variables_of_the_kit_are_taken(validated):

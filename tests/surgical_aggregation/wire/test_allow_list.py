@@ -13,9 +13,12 @@ from surgical_aggregation.site.local_notes import CANNOT_PARTICIPATE
 WARNS = "everything that is not"
 
 
+@pytest.mark.parametrize("name", ["resources.json", "resources.json.default"])
 @pytest.mark.parametrize("whole", ["cxr_study.common", "own.module.function", "*", WARNS, ""])
-def test_where_a_job_may_name_a_whole_package_neither_server_nor_site_runs(tmp_path, panics, whole):
-    engine, file = Engine(tmp_path), tmp_path / "server/local/resources.json"
+def test_where_a_job_may_name_a_whole_package_neither_server_nor_site_runs(
+    tmp_path, panics, whole, name
+):
+    engine, file = Engine(tmp_path), tmp_path / "server/local" / name
     file.parent.mkdir(parents=True)
     allowed = ["surgical_aggregation.site.executor.KerasExecutor", *{whole} - {"", WARNS}]
     mode = {"class_list_enforcement_mode": "warn"} if whole == WARNS else {}

@@ -123,7 +123,8 @@ class SelectHead(PermittedFilter):
 class CheckResult(PermittedFilter):
     """Refuse a training result whose columns differ from the site's declared, permitted classes.
 
-    Also refuses a site that uses another site's name, or that declared other classes before.
+    Also refuses a site that uses another site's name, or, under our workflows, that declared other
+    classes before.
 
     Runs on the server, on the result of the training task, before any aggregator:
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from nvflare.apis.client import Client
 from nvflare.apis.fl_constant import FLContextKey, ServerCommandKey
 from nvflare.apis.fl_context import FLContext
-from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, JobMetaKey, get_job_meta_study
+from nvflare.apis.job_def import ALL_SITES, SERVER_SITE_NAME, get_job_meta_study
 from nvflare.apis.shareable import Shareable
 
 from surgical_aggregation.aggregation.class_names import unfit
@@ -49,10 +49,8 @@ def sites_of_job(fl_ctx: FLContext) -> list[str]:
     They are those of `deploy_map` in the job's meta; if that is "@ALL", the sites where the job has
     started.
     """
-    meta = fl_ctx.get_prop(FLContextKey.JOB_META) or {}
-    deployed = meta.get(JobMetaKey.DEPLOY_MAP.value, {}).values()
-    named = {site for sites in deployed for site in sites} - {SERVER_SITE_NAME, ALL_SITES}
-    return sorted(_started(fl_ctx) | named)
+    named = flare_internals.participants(fl_ctx) - {SERVER_SITE_NAME}
+    return sorted(_started(fl_ctx) | {name for name in named if name.upper() != ALL_SITES})
 
 
 def not_started(fl_ctx: FLContext) -> dict[str, str]:

@@ -118,9 +118,10 @@ def save_to_job(checkpoint: Checkpoint, name: str, fl_ctx: FLContext) -> None:
     """
     in_job, lasting = (folder / name for folder in checkpoint_folders(fl_ctx))
     with _written(lasting):
+        if (owner := study(fl_ctx)) != DEFAULT_STUDY:  # before the model that it protects
+            lasting.parent.mkdir(parents=True, exist_ok=True)
+            (lasting.parent / STUDY_FILE).write_text(owner, encoding="utf-8")
         save(checkpoint, lasting)
-        if (name := study(fl_ctx)) != DEFAULT_STUDY:
-            (lasting.parent / STUDY_FILE).write_text(name, encoding="utf-8")
     with _written(in_job):
         link_or_copy(lasting, in_job)
 

@@ -1,1 +1,1 @@
-"""The workflows: training rounds and an evaluation."""
+"""The workflows: check, training rounds, refit, evaluation; polling and signs of life."""

@@ -113,6 +113,8 @@ class TaskStatus:
         short = len(self.accepted) + len(pending) < self.needed
         if short and self.reached is None:
             self.reached = now
+        if not short and len(self.accepted) < self.needed:  # a site that was gone is back
+            self.reached = None
         if self.reached is None:
             return "open"
         waits = pending and now - self.reached < self.wait and (self.wait_for_all or not short)

@@ -78,6 +78,8 @@ class SiteCheck(AskingController):
         model = fl_ctx.get_engine().get_component(self.model_id)
         self._trains = isinstance(model, ModelPersistor)
         try:
+            if model is None:
+                raise ValueError(f"the job has no component {self.model_id!r}. Check model_id.")
             start = load(model.path(fl_ctx))
             self._check_room(start, fl_ctx)
         except ValueError as error:

@@ -74,29 +74,26 @@ class PermittedSite(Site):
         return [self.site.classes.index(name) for name in self.classes]
 
 
-def find_site(site_id: str, fl_ctx: FLContext) -> Site:
+def find_site(fl_ctx: FLContext) -> Site:
     """The site component of the running job, restricted by the site's policy.
 
     Components must get the site only here, so that all of them see the same classes.
 
     Args:
-        site_id: Id of the `Site` component.
         fl_ctx: Context of the running job.
 
     Raises:
-        SiteError: The job has no `Site` of this id, or more than one.
+        SiteError: The job has no `Site`, or more than one.
         PolicyError: The policy is malformed, or by it the site must not participate.
     """
-    engine = fl_ctx.get_engine()
-    site = engine.get_component(site_id)
-    sites = [id_ for id_, found in engine.get_all_components().items() if isinstance(found, Site)]
-    if len(sites) > 1:  # the policy's filter and the executor could use different ones
-        raise SiteError(f"a job needs one Site component; got {', '.join(sorted(sites))}.")
-    if not isinstance(site, Site):
+    components = fl_ctx.get_engine().get_all_components()
+    sites = {id_: found for id_, found in components.items() if isinstance(found, Site)}
+    if len(sites) != 1:
         raise SiteError(
-            f"the client's configuration needs a Site component with id {site_id!r}; "
-            f"got {type(site).__name__}. Check `components` in the job's config_fed_client."
+            f"a job needs one Site component; got {', '.join(sorted(sites)) or 'none'}. Check "
+            "`components` in the job's config_fed_client."
         )
+    (site,) = sites.values()
     site.policy, site.identity = site_policy(fl_ctx), fl_ctx.get_identity_name()
     if site.policy.refuse_union_head and site.union_head:
         raise PolicyError(
@@ -107,7 +104,8 @@ def find_site(site_id: str, fl_ctx: FLContext) -> Site:
     if not stay:
         return site
     cut_down = PermittedSite(site, stay)
-    cut_down.policy, cut_down.union_head = site.policy, site.union_head
+    cut_down.policy, cut_down.identity = site.policy, site.identity
+    cut_down.union_head = site.union_head
     return cut_down
 
 

@@ -1,1 +1,1 @@
-"""A site's training, without any FLARE in it."""
+"""A site's training, independent of FLARE's tasks and messages."""

@@ -1,4 +1,4 @@
-"""A site's Keras model: trains, warms up new columns, evaluates; independent of FLARE."""
+"""A site's Keras model: trains, warms up new columns, evaluates."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

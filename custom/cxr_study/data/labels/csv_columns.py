@@ -48,12 +48,14 @@ class CsvFile:
         text: Its content from the header on, in UTF-8.
         line: Line number of the header; 1 if no comment or blank line is before it.
         separator: One of `SEPARATORS`.
+        before: What is before the header, in UTF-8. Default: nothing.
     """
 
     path: Path
     text: bytes
     line: int
     separator: str
+    before: bytes = b""
 
     @cached_property
     def header(self) -> list[str]:
@@ -247,10 +249,10 @@ def open_csv(path: Path, *, encoding: str | None = None, comments: bool = False)
         if each.strip(b" \t\r\n,;") and not (comments and each.startswith(b"#")):
             break
         start, line = start + len(each), line + 1
-    text = text[start:]
+    before, text = text[:start], text[start:]
     if not text or text.isspace():
         raise InputError(f"{path} is empty; needs a header line and one line per row.")
-    return CsvFile(path, text, line, separator or _separator(path, line, text))
+    return CsvFile(path, text, line, separator or _separator(path, line, text), before)
 
 
 def read_columns(

@@ -19,7 +19,7 @@ import glob
 import hashlib
 import math
 from dataclasses import dataclass
-from itertools import count, takewhile
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import yaml
 
 from cxr_study.common.errors import InputError
 from cxr_study.common.yaml_files import parse_yaml
-from cxr_study.data.labels.csv_columns import open_csv, read_columns
+from cxr_study.data.labels.csv_columns import CsvFile, open_csv, read_columns
 from cxr_study.data.readers.cell_values import choice_parser, non_blank
 from cxr_study.data.sites.patient_split import SPLITS, UNUSED, check, positive_patients
 
@@ -89,7 +89,7 @@ def write_split(
     text = yaml.safe_dump(header, sort_keys=False, width=math.inf, default_flow_style=None)
     comment = "".join(f"# {line}\n" for line in text.splitlines())
     text = comment + assignment.to_csv(index=False, lineterminator="\n")
-    if csv.is_file() and csv.read_text(encoding="utf-8") != text:
+    if csv.is_file() and csv.read_bytes() != text.encode():
         free = (
             csv.with_name(f"{csv.stem}.earlier-{n}.csv")
             for n in count(len(replaced_files(csv)) + 1)
@@ -117,7 +117,7 @@ def read_split(csv: Path) -> SplitFile:
     site = {"site": non_blank} if "site" in file.header else {}
     parsers = {"patient": non_blank, **site, "split": _SPLIT}
     columns = read_columns(file, list(parsers))
-    return SplitFile(csv, pd.DataFrame(columns.decode_all(parsers)), _header(csv))
+    return SplitFile(csv, pd.DataFrame(columns.decode_all(parsers)), _header(file))
 
 
 def apply_split(split_file: SplitFile, table: pd.DataFrame, site: str) -> pd.DataFrame:
@@ -212,12 +212,12 @@ def _check_header(split_file: SplitFile, table: pd.DataFrame) -> None:
         )
 
 
-def _header(csv: Path) -> dict[str, Any]:
+def _header(csv: CsvFile) -> dict[str, Any]:
     """Read the header, which is in comments; empty if there is none."""
-    with csv.open(encoding="utf-8-sig") as file:
-        comment = list(takewhile(lambda line: line.startswith("#"), file))
+    lines = csv.before.decode().splitlines(keepends=True)
+    comment = [line for line in lines if line.startswith("#")]
     try:
         header = parse_yaml("".join(line[1:].removeprefix(" ") for line in comment))
     except yaml.YAMLError as error:
-        raise InputError(f"{csv}: the header cannot be read as YAML: {error}") from error
+        raise InputError(f"{csv.path}: the header cannot be read as YAML: {error}") from error
     return header if isinstance(header, dict) else {}

@@ -138,11 +138,10 @@ def heat_maps(
         Selvaraju et al., Grad-CAM, ICCV 2017, equations 1 and 2; Zhou et al., CAM, CVPR 2016.
     """
     network = local.model
-    pooling = next(
-        layer
-        for layer in reversed(network.layers)
-        if isinstance(layer, keras.layers.GlobalAveragePooling2D)
-    )
+    pooled = [x for x in network.layers if isinstance(x, keras.layers.GlobalAveragePooling2D)]
+    if not pooled:
+        raise ValueError("heat maps need a network with a GlobalAveragePooling2D layer.")
+    pooling = pooled[-1]
     head = network.get_layer("head")
     watched = keras.Model(network.input, [pooling.input, head.input])
     columns = [local.classes.index(name) for name in classes]

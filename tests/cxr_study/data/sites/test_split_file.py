@@ -48,6 +48,15 @@ def test_a_file_made_by_hand_needs_no_header_but_known_splits(csv):
             read_split(csv)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_one_that_a_spreadsheet_has_saved_again_is_read_and_replaced(csv, encoding):
+    text, read = csv.read_text(), read_split(csv)
+    csv.write_text(text, encoding=encoding)
+    assert read_split(csv).header == read.header
+    write_split(SPLIT, TABLE, csv, scheme="70/10/20", seed=3)
+    assert csv.read_text() == text and (csv.parent / "split.earlier-1.csv").is_file()
+
+
 def apply(csv, table=TABLE, site="a"):
     return apply_split(read_split(csv), table, site)
 

@@ -104,7 +104,8 @@ class TestEnd:
     @pytest.mark.parametrize("needed", [0, 2])
     def test_all_sites_of_the_job_are_needed_unless_a_number_is_given(self, start, panics, needed):
         """Also one at which FLARE has not started the job."""
-        meta = {"deploy_map": {"a": ["server"], "b": ["north", "south"], "c": ["west"]}}
+        meta = {"deploy_map": {"a": "server", "b": {"sites": ["north"]}, "c": ["south", "@all"]}}
+        meta["deploy_map"]["d"] = [{"targets": ["west"]}]  # all forms of FLARE's
         task = start(sites=("north", "south"), needed=needed, meta=meta)
         if needed:
             task.answer("north")
@@ -289,6 +290,13 @@ def test_the_others_are_waited_for_from_the_last_needed_result_on_unless_none_is
     assert it.verdict(now=1010.0) == "enough"
     it.failed.add("east")
     assert it.verdict(now=1009.9) == "enough"
+
+
+def test_a_site_that_is_back_in_time_is_waited_for_again():
+    it = TaskStatus("check", None, SITES, 3, wait=5, wait_for_all=True)
+    it.accept("north", now=0)
+    assert it.verdict(10, ["east", "south", "west"]) == "open"
+    assert it.verdict(16) == "open"
 
 
 @pytest.mark.parametrize("wait_for_all", [True, False])
