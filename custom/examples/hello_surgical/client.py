@@ -8,7 +8,7 @@ from nvflare.app_common.abstract.fl_model import FLModel
 from surgical_aggregation.aggregation.metrics import auroc
 from surgical_aggregation.wire import variables as wire
 
-SITES = {"north": ("Circle", "Square"), "south": ("Circle", "Cross")}
+SITES = {"north": ("Circle", "Square"), "south": ("Circle", "Cross")}  # in a network: its own
 SIDE = 12
 
 
