@@ -79,6 +79,30 @@ def real_pairs():
     return table(head, rows)
 
 
+PARTIAL, POOLED = "partial_loss fedbn+ extras", "centralised-partial fedbn+ extras"
+
+TWICE = {
+    "published": (PUBLISHED, None),
+    "`recommended` minus published": (RECOMMENDED, PUBLISHED),
+    "published minus alone": (PUBLISHED, ALONE),
+    "`recommended` minus alone": (RECOMMENDED, ALONE),
+    "partial loss minus `recommended`": (PARTIAL, RECOMMENDED),
+    "pooled data minus `recommended`": (POOLED, RECOMMENDED),
+}
+
+
+def real_twice():
+    """Two trainings of every fold, each with its own interval by patient."""
+    first, second = _over_folds(), _over_folds("real-second")
+    rows = [
+        [title, of, *(_cell(found, *pair, group) for found in (first, second))]
+        for group, of in (("own", "own"), ("elsewhere, few", "others'"))
+        for title, pair in TWICE.items()
+        if group == "own" or ALONE not in pair
+    ]
+    return table(["", "findings", "seeds 0 to 4", "seeds 5 to 9"], rows)
+
+
 FULL_AVERAGED = "surgical fedavg full"
 
 FACTORS = {
@@ -213,6 +237,6 @@ TABLES = {
     make.__name__.replace("_", " "): make
     for make in (
         *(real, real_sites, real_pairs, real_factors, real_last, real_late, real_128),
-        *(real_late_sites, real_rounds, real_two_by_two),
+        *(real_late_sites, real_rounds, real_two_by_two, real_twice),
     )
 }

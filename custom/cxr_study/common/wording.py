@@ -60,7 +60,7 @@ def shortened(names: Sequence[str], most: int = 6) -> str:
 
 def duration(seconds: float) -> str:
     """Write a duration in its two largest units: `4.2 s`, `2 min 03 s` or `1 h 05 min`."""
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

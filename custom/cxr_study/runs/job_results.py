@@ -168,8 +168,13 @@ def refusals(*servers: Path) -> tuple[RefusedResult, ...]:
     A dropped round is one entry, with "all" as its site.
     """
     return tuple(
-        RefusedResult(e["round"], e.get("site", "all"), e["reason"], e.get("task", "train"))
-        for e in _events(servers, "refused", "silent", "dropped")
+        RefusedResult(
+            e["round"],
+            e.get("site", "all"),
+            e.get("reason") or f"{e['count']} more results, not listed",
+            e.get("task", "train"),
+        )
+        for e in _events(servers, "refused", "refused_too", "silent", "dropped")
     )
 
 

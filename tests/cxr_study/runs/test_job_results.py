@@ -114,6 +114,9 @@ def test_the_record_tells_refusals_rounds_and_the_end(server, tmp_path):
     assert job_results.stopped_early(server)
     write_lines(tmp_path / "run_record.jsonl", {"event": "ended", "seconds": 1})
     assert not job_results.stopped_early(tmp_path)
+    more = {"event": "refused_too", "site": "b", "task": "train", "round": 1, "count": 9}
+    write_lines(tmp_path / "run_record.jsonl", more)
+    assert job_results.refusals(tmp_path) == (RefusedResult(1, "b", "9 more results, not listed"),)
 
 
 def test_models_are_those_that_there_are(server, tmp_path):
