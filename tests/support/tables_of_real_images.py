@@ -79,15 +79,11 @@ def real_pairs():
     return table(head, rows)
 
 
-PARTIAL, POOLED = "partial_loss fedbn+ extras", "centralised-partial fedbn+ extras"
-
 TWICE = {
     "published": (PUBLISHED, None),
     "`recommended` minus published": (RECOMMENDED, PUBLISHED),
     "published minus alone": (PUBLISHED, ALONE),
     "`recommended` minus alone": (RECOMMENDED, ALONE),
-    "partial loss minus `recommended`": (PARTIAL, RECOMMENDED),
-    "pooled data minus `recommended`": (POOLED, RECOMMENDED),
 }
 
 
