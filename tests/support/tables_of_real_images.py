@@ -79,22 +79,27 @@ def real_pairs():
     return table(head, rows)
 
 
-TWICE = {
-    "published": (PUBLISHED, None),
-    "`recommended` minus published": (RECOMMENDED, PUBLISHED),
-    "published minus alone": (PUBLISHED, ALONE),
-    "`recommended` minus alone": (RECOMMENDED, ALONE),
-}
+TWICE = (
+    ("published", (PUBLISHED, None), ("own", "elsewhere, few")),
+    ("`recommended` minus published", (RECOMMENDED, PUBLISHED), ("own", "elsewhere, few")),
+    ("published minus alone", (PUBLISHED, ALONE), ("own",)),
+    (
+        "`recommended` minus alone", (RECOMMENDED, ALONE),
+        ("own", "shared", "unique", "own, children", "own, north", "own, south",
+         "north: Pneumonia", "south: Pneumonia"),
+    ),
+)  # fmt: skip
+"""Title, rows, groups."""
 
 
 def real_twice():
     """Two trainings of every fold, each with its own interval by patient."""
-    first, second = _over_folds(), _over_folds("real-second")
+    both = _over_folds(), _over_folds("real-second")
+    of = {"elsewhere, few": "others'", "unique": "own, unshared"}
     rows = [
-        [title, of, *(_cell(found, *pair, group) for found in (first, second))]
-        for group, of in (("own", "own"), ("elsewhere, few", "others'"))
-        for title, pair in TWICE.items()
-        if group == "own" or ALONE not in pair
+        [title, of.get(group, group), *(_cell(found, *pair, group) for found in both)]
+        for title, pair, groups in TWICE
+        for group in groups
     ]
     return table(["", "findings", "seeds 0 to 4", "seeds 5 to 9"], rows)
 
