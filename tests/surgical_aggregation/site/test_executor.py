@@ -83,7 +83,7 @@ def test_what_the_policy_withholds_is_noted_once_at_the_site_alone(site, tmp_pat
 
 @pytest.mark.parametrize(("policy", "reason"), [
     ({"share": []}, "withholds all of its classes"), ({"min_positives": 1}, "data/p17.png is gone"),
-    (None, "Site component with id 'site'"),
+    (None, "needs one Site component; got none"),
 ], ids=["kept away by its policy", "cannot count", "not there"])  # fmt: skip
 def test_without_classes_a_site_declares_none(site, tmp_path, monkeypatch, caplog, policy, reason):
     monkeypatch.setattr(site, "data", Mock(side_effect=KeyError("/data/p17.png is gone")))
