@@ -47,7 +47,7 @@ kit_app = typer.Typer(
 Kit = Annotated[Path, Argument(help="Folder of the kit, made by `nvflare provision`.")]
 Byoc = Annotated[
     str | None,
-    Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)}. Default: nobody."),
+    Option("--byoc", help=f"Who may bring code: {', '.join(BYOC_ROLES)} (default)."),
 ]
 Allow = Annotated[
     list[str] | None,
