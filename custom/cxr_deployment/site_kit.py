@@ -309,6 +309,13 @@ def scope_properties(kit: Path) -> Contents:
     return _privacy(kit)[1]["properties"]
 
 
+def granted(kit: Path) -> str:
+    """What a kit's local files grant to jobs beyond the defaults, in words."""
+    byoc = _who_brings_code(_present(kit, "authorization.json"))
+    allowed = _allowed(_present(kit, "resources.json"))
+    return f"code by {byoc}" + f", allowed: {', '.join(allowed)}" * bool(allowed)
+
+
 def _rights(kit: Path, byoc: str | None) -> Contents:
     """FLARE's default rights, changed by the above groups of rights and by `byoc`."""
     byoc = _who_brings_code(_present(kit, "authorization.json")) if byoc is None else byoc

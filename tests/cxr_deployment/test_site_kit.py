@@ -11,7 +11,7 @@ from nvflare.fuel.sec.authz import AuthzContext, Person
 from nvflare.security.security import FLAuthorizer
 
 from cxr_deployment import site_kit
-from cxr_deployment.site_kit import KitError, localise_server, localise_site
+from cxr_deployment.site_kit import KitError, granted, localise_server, localise_site
 from cxr_study.jobs.components import ALLOWED
 from surgical_aggregation.site.contract.site_policy import SitePolicy
 
@@ -105,6 +105,8 @@ def test_gpus_code_and_allowed_parts_stay_where_only_the_policy_changes(kits, mo
     localise_site(kits / "nih", {"min_positives": 9}, force=True)
     localise_server(kits / "server", Path("/data/flare"), permitted={}, force=True)
     assert len(files) == 4 and written == {file: file.read_text() for file in files}
+    words = f"code by {byoc}, allowed: parts.SiloBN, radiology-parts"
+    assert granted(kits / "nih") == granted(kits / "server") == words
     localise_site(kits / "nih", {}, gpus=0, byoc="nobody", allow=["parts.Other"], force=True)
     resources = read(kits / "nih", "resources.json")
     managed = args(resources, "resource_manager")

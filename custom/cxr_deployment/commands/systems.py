@@ -13,6 +13,7 @@ from cxr_deployment.site_kit import (
     BYOC_ROLES,
     KitError,
     check_shared,
+    granted,
     localise_server,
     localise_site,
     scope_properties,
@@ -251,6 +252,7 @@ def site(
         kit, given, gpus=gpus, gpu_memory=gpu_memory, byoc=byoc, allow=allow or None, force=force
     )
     _say_written(written)
+    say(f"grants   {granted(kit)}")
     say(f"policy   {json.dumps(scope_properties(kit), ensure_ascii=False)}")
     if folder is None:
         say("note     no --site-files: set CXR_SITES to their folder when this site starts.")
@@ -282,6 +284,7 @@ def server(
     _say_written(
         localise_server(kit, storage, permitted=table, byoc=byoc, allow=allow or None, force=force)
     )
+    say(f"grants   {granted(kit)}")
     for study, sites in (table if table and by_study(table) else {"": table or {}}).items():
         for name, classes in sites.items():
             say(f"permits  {f'{study}: ' if study else ''}{name}: {', '.join(classes)}")

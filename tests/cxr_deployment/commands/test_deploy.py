@@ -174,7 +174,8 @@ def test_what_lies_in_poc_is_what_the_commands_in_its_runbook_write(kits):
     written = [local / f"{name}.json" for name in ("resources", "privacy", "authorization")]
     policy = f"policy   {json.dumps(properties(kits / 'nih'))}"
     *lines, note = output.splitlines()
-    assert lines == [*(f"written  {path}" for path in written), policy]
+    grants = "grants   code by nobody"
+    assert lines == [*(f"written  {path}" for path in written), grants, policy]
     missing = "site file /data/surgical-cxr/sites/nih.yaml does not exist."
     assert note == f"note     the names of --share were not checked: {missing}"
     table = POC / "server" / "permitted.yaml"

@@ -9,7 +9,13 @@ def test_nouns_follow_their_number():
 
 
 def test_durations_have_the_two_largest_units():
-    texts = {0.04: "0.0 s", 59.9: "59.9 s", 59.96: "1 min 00 s", 123.4: "2 min 03 s", 7260: "2 h 01 min"}
+    texts = {
+        0.04: "0.0 s",
+        59.9: "59.9 s",
+        59.96: "1 min 00 s",
+        123.4: "2 min 03 s",
+        7260: "2 h 01 min",
+    }
     assert {seconds: duration(seconds) for seconds in texts} == texts
 
 
