@@ -118,10 +118,9 @@ def localise_site(
     resources["allow_log_streaming"] = False
     guard = {"id": "site_requests", "path": _SITE_REQUESTS}
     resources["components"].append(guard)
+    if before := _present(kit, "resources.json"):
+        _component(resources, "resource_manager").update(_component(before, "resource_manager"))
     managed = {"num_of_gpus": gpus, "mem_per_gpu_in_GiB": gpu_memory}
-    for part in _present(kit, "resources.json").get("components", []):
-        if part["id"] == "resource_manager":
-            managed = part.get("args", {}) | _given(managed)
     _component(resources, "resource_manager").update(_given(managed))
     privacy, scope = _privacy(kit)
     given = {**asdict(SitePolicy()), **scope["properties"], **policy}

@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from surgical_aggregation.aggregation.class_names import Spellings, fold, unfit
+from surgical_aggregation.aggregation.class_names import Spellings, fold, resemblance, unfit
 
 
 @given(st.text(max_size=8))
@@ -52,3 +52,8 @@ def test_of_several_spellings_the_first_is_the_one():
     known.add(["edema"])  # two that are there already are both themselves
     assert known.twin("Edema") is known.twin("edema") is None
     assert known.twin("EDEMA") == "Edema"
+
+
+def test_names_without_letters_and_digits_resemble_no_other():
+    assert resemblance("%", "&") is None and resemblance("%", "Edema") is None
+    assert resemblance("Mass", "masses") == "the same words"

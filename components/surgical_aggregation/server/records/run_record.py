@@ -206,7 +206,7 @@ class RunRecord(FLComponent):
         self._written[event] += 1
         if event in ("best", "best_dropped"):
             shown = ("round", "metric", "value")  # no site and no class
-            self._best = {name: facts[name] for name in shown} if event == "best" else None
+            self._best = {name: facts.get(name) for name in shown} if event == "best" else None
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")

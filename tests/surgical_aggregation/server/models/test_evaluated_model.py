@@ -1,3 +1,5 @@
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from nvflare.apis.dxo import DataKind
@@ -7,8 +9,8 @@ from nvflare.app_common.app_constant import AppConstants
 from nvflare.app_common.app_event_type import AppEventType
 
 from flare import Engine, context, lists
-from surgical_aggregation.checkpoints.checkpoint import Checkpoint, save
-from surgical_aggregation.server.models import evaluated_model
+from surgical_aggregation.checkpoints.checkpoint import Checkpoint, CheckpointError, save
+from surgical_aggregation.server.models import evaluated_model, model_files
 from surgical_aggregation.server.models.evaluated_model import CheckpointLocator
 from surgical_aggregation.wire import variables as wire
 from surgical_aggregation.wire.headers import CONTINUES, MEASURED, MODEL_ROUND
@@ -59,6 +61,15 @@ class TestCheckpointLocator:
         assert task.get_header(CONTINUES) == {"jobs": ["a"], "round": 7}
         _, task = sent(fl_ctx, "SRV_best")  # another's
         assert task.get_header(MODEL_ROUND) is None
+
+
+def test_a_model_belongs_to_its_study_before_it_is_written(fl_ctx, tmp_path, monkeypatch):
+    fl_ctx.set_prop(FLContextKey.JOB_META, {"study": "heart"}, private=True, sticky=False)
+    with monkeypatch.context() as patch:
+        patch.setattr(model_files, "save", Mock(side_effect=OSError("killed")))
+        with pytest.raises(CheckpointError, match="killed"):
+            model_files.save_to_job(Checkpoint(VARIABLES, {}), "best.npz", fl_ctx)
+    assert (tmp_path / "server/checkpoints/job/study.txt").read_text() == "heart"
 
 
 class TestEvaluatedModelLocator:

@@ -80,3 +80,8 @@ def test_the_return_code_of_a_reply_is_safe_for_the_record():
     task = SimpleNamespace(result=make_reply("\x1b[2J\nnorth can"), client=Client("west", "token"))
     reason = SiteCheck("model")._reason(task, fl_ctx)
     assert reason.isprintable() and fl_ctx.get_prop(headers.LEFT_OUT) == {"west": reason}
+
+
+def test_a_model_that_the_job_does_not_have_is_named(panics):
+    SiteCheck("modle").control_flow(Signal(), context(engine=Engine(model=None)))
+    assert panics == ["the job has no component 'modle'. Check model_id."]

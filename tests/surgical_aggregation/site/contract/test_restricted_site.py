@@ -3,7 +3,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from flare import Engine, context
+from flare import Engine, context, site_context
 from surgical_aggregation.site.contract.restricted_site import PermittedSite, find_site
 from surgical_aggregation.site.contract.site import SiteError
 from surgical_aggregation.wire.privacy_json import PolicyError
@@ -32,7 +32,7 @@ def test_a_restricted_site_has_fewer_labels_and_units_and_else_the_same(tiny, mo
 
 
 def found(site, policy=None):
-    return find_site(context(engine=Engine(site=site), policy=policy))
+    return find_site(site_context("north", Engine(site=site), policy))
 
 
 class TestFindSite:
@@ -43,6 +43,7 @@ class TestFindSite:
             assert found(north, policy) is north
         cut = found(north, {"share": ["Mass"], "site_files": "/data"})
         assert cut.classes == cut.policy.share == ("Mass",) and cut.policy.site_files == "/data"
+        assert cut.identity == "north"
         assert not cut.union_head
         north.union_head = True  # whose unlabelled classes are no fault
         assert found(north, {"share": ["Mass"]}).union_head
